@@ -22,12 +22,11 @@ from fedlasso.fitting.examination.assess import (
     Assessing,
     assess,
     fit_folds,
-    join_ranges,
-    survival_curves,
 )
 from fedlasso.fitting.examination.assessment import Measure
 from fedlasso.fitting.examination.examine import expect_error
 from fedlasso.fitting.examination.intervals import greenwood, wilson
+from fedlasso.fitting.examination.summed_measures import join_ranges, survival_curves
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model

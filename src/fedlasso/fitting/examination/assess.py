@@ -18,16 +18,21 @@ from fedlasso.fitting.examination.assessment import (
     Assessment,
     Calibration,
     CalibrationGroup,
-    Measure,
     SiteAssessment,
     SurvivalCurve,
 )
 from fedlasso.fitting.examination.intervals import (
     Z,
     around,
-    greenwood,
     wilson,
     within_one,
+)
+from fedlasso.fitting.examination.summed_measures import (
+    calibration_of,
+    concordance_of,
+    join_ranges,
+    roc_of,
+    survival_curves,
 )
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
@@ -37,9 +42,7 @@ from fedlasso.sites import Scaling, Site, SiteWeighted, Viewed, folds, standardi
 from fedlasso.sites.assessing import (
     SITE_MEASURES,
     GroupsAt,
-    GroupSums,
     PairsAt,
-    PairSums,
     PredictionErrors,
     RecalibrationAt,
     ScoreCounts,
@@ -48,8 +51,8 @@ from fedlasso.sites.assessing import (
     SiteSums,
     cut_scores,
 )
-from fedlasso.sites.ranks import FEWEST, concordance_error
-from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, Recalibrated, recalibrate
+from fedlasso.sites.ranks import FEWEST
+from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, recalibrate
 
 # Folds of models that are fitted for the assessment alone: by second moments of at most so many
 # vectors, or by gradients, with the vectors of each fold and their relative gap.
@@ -58,9 +61,6 @@ MOST_MOMENTS = 300
 FOLD_UPLOADS = 200
 FOLD_TOL = 1e-3
 FOLD_TRIES = 3
-# Groups of a calibration plot, and their minimum of rows.
-GROUPS = 10
-GROUP_ROWS = 10
 # Intervals of time, up to so many mean times.
 TIME_INTERVALS = 30
 LAST_TIME = 2.0
@@ -303,74 +303,6 @@ class Assessing:
         return survival_curves(self.view.total(groups), length, FEWEST * len(self.view.sites))
 
 
-def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibration | None:
-    """Return the calibration in the large, and the slope, with intervals by Fisher information."""
-    if fitted is None or not fitted.known[[BOTH, LARGE]].all():
-        return None
-    se = np.sqrt(dispersion * fitted.variances)
-    intercept = around(float(fitted.at[LARGE, 0]), float(se[LARGE, 0]))
-    return Calibration(intercept, around(float(fitted.at[BOTH, 1]), float(se[BOTH, 1])))
-
-
-def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:
-    """Return false and true positive rates at the cuts between ranges."""
-    events = counts.observed
-    others = counts.rows - counts.observed
-    if not events.sum() or not others.sum():
-        return ()
-    false, true = (np.cumsum(own[::-1]) / own.sum() for own in (others, events))
-    points = [(0.0, 0.0), *zip(false.tolist(), true.tolist(), strict=True)]
-    return tuple(dict.fromkeys(points))
-
-
-def concordance_of(pairs: PairSums) -> Measure | None:
-    """Return the fraction of comparable pairs in the right order."""
-    if not pairs.comparable:
-        return None
-    value = pairs.concordant / pairs.comparable
-    return within_one(value, concordance_error(value, pairs.comparable, pairs.squares))
-
-
-def join_ranges(rows: Array) -> list[Array]:
-    """Return neighbouring ranges joined to groups of about equal numbers of rows."""
-    whole = float(rows.sum())
-    groups: list[list[int]] = [[]]
-    count = max(min(GROUPS, int(whole // GROUP_ROWS)), 1)
-    for k in np.flatnonzero(rows):
-        groups[-1].append(int(k))
-        if rows[groups[-1]].sum() >= whole / count:
-            groups.append([])
-    last = groups.pop()
-    if last and groups and rows[last].sum() < GROUP_ROWS:
-        groups[-1] += last
-    elif last:
-        groups.append(last)
-    return [np.array(group) for group in groups]
-
-
-def survival_curves(sums: GroupSums, length: float, fewest: int) -> tuple[SurvivalCurve, ...]:
-    """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
-
-    Rows are censored at the end of their interval. A curve ends where fewer than `fewest` are at
-    risk.
-    """
-    found = []
-    thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
-    for name, events, censored in zip(thirds, sums.events, sums.censored, strict=True):
-        gone = events + censored
-        at_risk = gone.sum() - (np.cumsum(gone) - gone)
-        # The last interval is open.
-        shown = int((at_risk[:-1] >= fewest).sum())
-        if not shown:
-            continue
-        estimates = greenwood(events[:shown], at_risk[:shown])
-        survival, low, high = (tuple(np.append(1.0, each).tolist()) for each in estimates)
-        times = tuple((length * np.arange(shown + 1)).tolist())
-        numbers = tuple(round(float(count)) for count in at_risk[: shown + 1])
-        found.append(SurvivalCurve(name, times, survival, low, high, numbers))
-    return tuple(found)
-
-
 def find_local(federation: Federation) -> tuple[Site, ...]:
     """Return the sites in this process; none if some are elsewhere, guarded or have secrets."""
     while isinstance(federation, Around):
@@ -402,6 +334,6 @@ def leave_sites_out(
             models = FoldModels.of("", [(own.coefficients, own.intercept)]).on(scaling)
             assessing = Assessing(view, scaling, settings.response_family, *models, "")
             found += assessing.ask_sites((site.name,))
-        except (FedLassoError, CannotFit):
+        except FedLassoError:
             continue
     return tuple(found)

@@ -1,0 +1,82 @@
+"""Measures of performance from sums over sites: calibration, ROC, concordance and survival."""
+
+import numpy as np
+
+from fedlasso.fitting.examination.assessment import Calibration, Measure, SurvivalCurve
+from fedlasso.fitting.examination.intervals import around, greenwood, within_one
+from fedlasso.numerics import Array
+from fedlasso.sites.assessing import GroupSums, PairSums, ScoreCounts
+from fedlasso.sites.ranks import concordance_error
+from fedlasso.sites.recalibration import BOTH, LARGE, Recalibrated
+
+# Groups of a calibration plot, and their minimum of rows.
+GROUPS = 10
+GROUP_ROWS = 10
+
+
+def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibration | None:
+    """Return the calibration in the large, and the slope, with intervals by Fisher information."""
+    if fitted is None or not fitted.known[[BOTH, LARGE]].all():
+        return None
+    se = np.sqrt(dispersion * fitted.variances)
+    intercept = around(float(fitted.at[LARGE, 0]), float(se[LARGE, 0]))
+    return Calibration(intercept, around(float(fitted.at[BOTH, 1]), float(se[BOTH, 1])))
+
+
+def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:
+    """Return false and true positive rates at the cuts between ranges."""
+    events = counts.observed
+    others = counts.rows - counts.observed
+    if not events.sum() or not others.sum():
+        return ()
+    false, true = (np.cumsum(own[::-1]) / own.sum() for own in (others, events))
+    points = [(0.0, 0.0), *zip(false.tolist(), true.tolist(), strict=True)]
+    return tuple(dict.fromkeys(points))
+
+
+def concordance_of(pairs: PairSums) -> Measure | None:
+    """Return the fraction of comparable pairs in the right order."""
+    if not pairs.comparable:
+        return None
+    value = pairs.concordant / pairs.comparable
+    return within_one(value, concordance_error(value, pairs.comparable, pairs.squares))
+
+
+def join_ranges(rows: Array) -> list[Array]:
+    """Return neighbouring ranges joined to groups of about equal numbers of rows."""
+    whole = float(rows.sum())
+    groups: list[list[int]] = [[]]
+    count = max(min(GROUPS, int(whole // GROUP_ROWS)), 1)
+    for k in np.flatnonzero(rows):
+        groups[-1].append(int(k))
+        if rows[groups[-1]].sum() >= whole / count:
+            groups.append([])
+    last = groups.pop()
+    if last and groups and rows[last].sum() < GROUP_ROWS:
+        groups[-1] += last
+    elif last:
+        groups.append(last)
+    return [np.array(group) for group in groups]
+
+
+def survival_curves(sums: GroupSums, length: float, fewest: int) -> tuple[SurvivalCurve, ...]:
+    """Return the Kaplan-Meier curve of every third of the risk, by intervals of time.
+
+    Rows are censored at the end of their interval. A curve ends where fewer than `fewest` are at
+    risk.
+    """
+    found = []
+    thirds = [f"{which} third of the risk" for which in ("lowest", "middle", "highest")]
+    for name, events, censored in zip(thirds, sums.events, sums.censored, strict=True):
+        gone = events + censored
+        at_risk = gone.sum() - (np.cumsum(gone) - gone)
+        # The last interval is open.
+        shown = int((at_risk[:-1] >= fewest).sum())
+        if not shown:
+            continue
+        estimates = greenwood(events[:shown], at_risk[:shown])
+        survival, low, high = (tuple(np.append(1.0, each).tolist()) for each in estimates)
+        times = tuple((length * np.arange(shown + 1)).tolist())
+        numbers = tuple(round(float(count)) for count in at_risk[: shown + 1])
+        found.append(SurvivalCurve(name, times, survival, low, high, numbers))
+    return tuple(found)
