@@ -1,6 +1,7 @@
 """A site: its records, their views and splits, its memory, and the questions it answers."""
 
 from fedlasso.sites import assessing as assessing
+from fedlasso.sites import site_measures as site_measures
 from fedlasso.sites.describing import SummariseTable as SummariseTable
 from fedlasso.sites.describing import TableSums as TableSums
 from fedlasso.sites.held_out import HeldOutErrors as HeldOutErrors

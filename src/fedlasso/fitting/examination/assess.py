@@ -40,19 +40,17 @@ from fedlasso.fitting.model import Model, fit_model
 from fedlasso.numerics import L1, Array, Response, one_thread
 from fedlasso.sites import Scaling, Site, SiteWeighted, Viewed, folds, standardise
 from fedlasso.sites.assessing import (
-    SITE_MEASURES,
     GroupsAt,
     PairsAt,
     PredictionErrors,
     RecalibrationAt,
     ScoreCounts,
     ScoreRanges,
-    SiteMeasures,
-    SiteSums,
     cut_scores,
 )
 from fedlasso.sites.ranks import FEWEST
 from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, recalibrate
+from fedlasso.sites.site_measures import SITE_MEASURES, SiteMeasures, SiteSums
 
 # Folds of models that are fitted for the assessment alone: by second moments of at most so many
 # vectors, or by gradients, with the vectors of each fold and their relative gap.

@@ -1,0 +1,84 @@
+"""How well models predict at one site alone, unless too few rows or events are behind a measure."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fedlasso.federation import Disclosure, Positive, Reply, Shapes
+from fedlasso.federation.messages import Count
+from fedlasso.numerics import Array, Sample
+from fedlasso.sites.assessing import AboutFolds
+from fedlasso.sites.ranks import FEWEST, concordance_error, square_pairs
+from fedlasso.sites.recalibration import BOTH, LARGE, derive, recalibrate
+from fedlasso.sites.site import View
+
+# Measures of one site, in the order of its reply.
+SITE_MEASURES = ("error", "explained", "auroc", "concordance", "intercept", "slope")
+
+
+class SiteSums(Reply):
+    """One site's measures, their standard errors, and which are known (one) or withheld (zero)."""
+
+    rows: Count[int]
+    pairs: Positive[float]
+    values: Array
+    errors: Positive[Array]
+    known: Positive[Array]
+
+
+class SiteMeasures(AboutFolds[SiteSums]):
+    """How well models predict at one site, unless too few rows or events are behind a measure."""
+
+    discloses = Disclosure(
+        "how well models predict at a site: its error, deviance explained, AUROC, concordance and "
+        "calibration",
+        held_out=True,
+        single="the card shows how well the model predicts at each site",
+    )
+
+    def expects(self, p: int) -> Shapes:
+        return dict.fromkeys(("values", "errors", "known"), (len(SITE_MEASURES),))
+
+    def answer(self, site: View) -> SiteSums:
+        found = self.predict(site)
+        response = found.response
+        loss = found.loss
+        measured: dict[str, tuple[float, float]] = {}
+        constant = response.offset
+        if loss.intercept:
+            whole = Sample(np.zeros((site.rows, 1)), response, loss)
+            constant = constant + whole.find_effect(constant)
+        errors, empty = replace(found, empty=constant).errors
+        weight = response.weight
+        if site.rows >= 2 * FEWEST:
+            spread = float(np.std(errors)) * np.sqrt(site.rows)
+            measured["error"] = float(errors.sum()) / weight, spread / weight
+            total = float(empty.sum())
+            if total > 0:
+                ratio = float(errors.sum()) / total
+                off = float(np.sqrt(((errors - ratio * empty) ** 2).sum()))
+                measured["explained"] = 1 - ratio, off / total
+        pairs = 0.0
+        classes = found.has_classes
+        events = float((found.observed > 0).sum())
+        enough = min(events, site.rows if loss.survival else site.rows - events) >= FEWEST
+        if (loss.survival or classes) and enough:
+            comparable, concordant = found.pairs()
+            pairs = float(comparable.sum()) / 2
+            if pairs > 0:
+                value = float(concordant.sum()) / 2 / pairs
+                squares = square_pairs(comparable, concordant)
+                name = "concordance" if loss.survival else "auroc"
+                measured[name] = value, concordance_error(value, pairs, squares)
+        if loss.intercept and (enough or not classes) and site.rows >= 2 * FEWEST:
+            fitted = recalibrate(
+                lambda at: derive(loss, found.scores, response, at), loss.quadratic
+            )
+            for name, fit, k in (("intercept", LARGE, 0), ("slope", BOTH, 1)):
+                if fitted.known[[BOTH, LARGE]].all():
+                    measured[name] = (
+                        float(fitted.at[fit, k]),
+                        float(fitted.variances[fit, k]) ** 0.5,
+                    )
+        table = np.array([(*measured.get(n, (0.0, 0.0)), n in measured) for n in SITE_MEASURES])
+        return SiteSums(site.rows, pairs, *(np.ascontiguousarray(each) for each in table.T))
