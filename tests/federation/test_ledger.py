@@ -26,7 +26,7 @@ def test_a_listener_is_told_of_every_question() -> None:
     above = metered(standardise(ledger)[0])
     above.total(GradientAt(np.zeros(len(ledger.columns))))
     assert [e.number for e in reported] == list(range(1, len(reported) + 1))
-    assert isinstance(reported[0].request, Rows)
-    assert isinstance(reported[-1].request, GradientAt)
+    assert [type(r) for r in reported[0].requests] == [Rows]
+    assert [type(r) for r in reported[-1].requests] == [GradientAt]
     assert reported[0].costs.total().upload == 8 * len(ledger.sites)
     assert reported[-1].costs.entries == ledger.costs.entries

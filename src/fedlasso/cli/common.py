@@ -138,10 +138,10 @@ class Display:
         self._compilations.__exit__()
 
     def listen(self, exchange: Exchange) -> None:
-        """Count a question."""
+        """Count a round trip."""
         self._count = exchange.number
         self._costs = exchange.costs
-        self._doing = exchange.request.kind
+        self._doing = exchange.requests[-1].kind
 
     def show(self, done: str) -> None:
         """Print a line that stays."""
@@ -164,5 +164,5 @@ class Display:
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))
-        so_far = f"{self._count} questions, at most {most} sent by a site in all"
+        so_far = f"{self._count} round trips, at most {most} sent by a site in all"
         return f"{doing} ({so_far}, {elapsed:.0f} s)"

@@ -5,6 +5,9 @@ from fedlasso.federation.codec import encode as encode
 from fedlasso.federation.federation import Around as Around
 from fedlasso.federation.federation import Federation as Federation
 from fedlasso.federation.federation import InProcess as InProcess
+from fedlasso.federation.federation import Prepared as Prepared
+from fedlasso.federation.federation import ask_together as ask_together
+from fedlasso.federation.federation import total_together as total_together
 from fedlasso.federation.ledger import Cost as Cost
 from fedlasso.federation.ledger import Costs as Costs
 from fedlasso.federation.ledger import Exchange as Exchange

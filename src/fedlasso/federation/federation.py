@@ -1,14 +1,17 @@
 """A federation: the only access to the sites' records."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from fedlasso.atomic_files import CannotWrite
 from fedlasso.errors import FedLassoError, Refused, code_of
 from fedlasso.federation.codec import decode, encode
-from fedlasso.federation.messages import Message, R, Request, add_up
+from fedlasso.federation.messages import Message, R, Reply, Request, add_up
 
 
 class Federation(ABC):
@@ -48,15 +51,78 @@ class Federation(ABC):
         A site that declines raises `Refused`; one that does not answer, an error that names it.
         """
 
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        """Send several questions in one round trip; every site answers them in this order.
+
+        A question may be asked on a view that an earlier one defines.
+        """
+        return tuple(self.replies(request) for request in requests)
+
+    def prepare(self, request: Request[Any], own: bool = False) -> Prepared:
+        """Return a question for `ask_together`, answered by a total, or by each site's own reply.
+
+        A wrapper that only changes questions and reads their replies changes them here.
+        """
+        if own:
+            _check_single(request)
+        return Prepared(self, request, tuple if own else add_up)
+
     def total(self, request: Request[R]) -> R:
         """Ask one question and return the total of the sites' replies."""
-        return add_up(self.replies(request))
+        question = self.prepare(request)
+        return cast(R, question.read(question.federation.replies(question.request)))
 
     def ask(self, request: Request[R]) -> tuple[R, ...]:
         """Return every site's own reply to a question that states why a total does not suffice."""
-        if not request.discloses.single:
-            raise TypeError(f"{type(request).__name__} is answered by a total; use total()")
+        _check_single(request)
         return self.replies(request)
+
+
+def _check_single(request: Request[Any]) -> None:
+    if not request.discloses.single:
+        raise TypeError(f"{type(request).__name__} is answered by a total; use total()")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A question as it is sent, the federation that sends it, and how its replies are read."""
+
+    federation: Federation
+    request: Request[Any]
+    read: Callable[[tuple[Any, ...]], Any]
+
+
+def exchange(questions: Sequence[Prepared]) -> list[tuple[Reply, ...]]:
+    """Return the sites' replies to questions, in one round trip per federation that sends them."""
+    replies: dict[int, tuple[Reply, ...]] = {}
+    for sender in {id(q.federation): q.federation for q in questions}.values():
+        own = [k for k, q in enumerate(questions) if q.federation is sender]
+        answered = sender.replies_together([questions[k].request for k in own])
+        replies.update(zip(own, answered, strict=True))
+    return [replies[k] for k in range(len(questions))]
+
+
+def ask_together(questions: Sequence[Prepared]) -> tuple[Any, ...]:
+    """Ask prepared questions in one round trip, and return the answer to each."""
+    return tuple(q.read(r) for q, r in zip(questions, exchange(questions), strict=True))
+
+
+def total_together(questions: Sequence[tuple[Federation, Request[Any]]]) -> tuple[Any, ...]:
+    """Ask several questions, on any views, in one round trip, and return the total of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedlasso import InProcess, Site
+    >>> from fedlasso.federation import total_together
+    >>> from fedlasso.sites import GradientAt
+    >>> federation = InProcess([Site(name, np.eye(2), [1, 2]) for name in ("a", "b")])
+    >>> points = [np.zeros(2), np.ones(2)]
+    >>> totals = total_together([(federation, GradientAt(b)) for b in points])
+    >>> [total.gradient.tolist() for total in totals]
+    [[-2.0, -4.0], [0.0, -2.0]]
+    """
+    return ask_together([federation.prepare(request) for federation, request in questions])
 
 
 class Around(Federation):
@@ -77,8 +143,11 @@ class Forwarding(Around):
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         return self.inner.replies(request)
 
-    def total(self, request: Request[R]) -> R:
-        return self.inner.total(request)
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        return self.inner.replies_together(requests)
+
+    def prepare(self, request: Request[Any], own: bool = False) -> Prepared:
+        return self.inner.prepare(request, own)
 
 
 class Member(Protocol):

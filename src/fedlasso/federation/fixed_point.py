@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation.federation import Federation
+from fedlasso.federation.federation import Federation, Prepared, ask_together
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import R, Reply, Request, Word, layout, reply_to, roles
 
@@ -35,12 +35,20 @@ class Words(Reply):
     of: str
 
 
-def total_in_words(federation: Federation, request: Request[R], magnitudes: Magnitudes) -> R:
-    """Ask one question and return the total of all sites' replies, added up as integers."""
+def prepare_words(
+    federation: Federation, request: Request[Any], magnitudes: Magnitudes
+) -> Prepared:
+    """Return a question that is answered by the total of the replies, added up as integers."""
     if len(federation.sites) > MAX_SITES:
         raise FedLassoError(f"a federation adds up at most {MAX_SITES} sites")
-    total = federation.total(replace(request, reach=magnitudes.reach + OFFSET))
-    return from_words(cast(Words, total), request, magnitudes)
+    sent = federation.prepare(replace(request, reach=magnitudes.reach + OFFSET))
+    return replace(sent, read=lambda replies: from_words(sent.read(replies), request, magnitudes))
+
+
+def total_in_words(federation: Federation, request: Request[R], magnitudes: Magnitudes) -> R:
+    """Ask one question and return the total of all sites' replies, added up as integers."""
+    (total,) = ask_together([prepare_words(federation, request, magnitudes)])
+    return cast(R, total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,7 +23,7 @@ from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation.codec import decode, encode, seal, size
 from fedlasso.federation.federation import Around, Federation, Forwarding, check_replies, recipients
-from fedlasso.federation.messages import R, Request
+from fedlasso.federation.messages import R, Reply, Request
 
 _LENGTH = struct.Struct("<Q")
 
@@ -57,10 +58,22 @@ _counts = operator.attrgetter(*(f.name for f in fields(Cost)))
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs by (kind, site), and seconds by kind; they can be added and subtracted."""
+    """Costs by (kind, site), seconds by kind, and round trips; added and subtracted together."""
 
     entries: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    trips: int = 0
+
+    @classmethod
+    def of(cls, request: Request[Any], replies: Sequence[Reply]) -> Costs:
+        """Return the costs of one question with its replies, in a round trip."""
+        download, head = size(request)
+        entries = {}
+        for reply in replies:
+            upload, framing = size(reply)
+            cost = Cost(upload, download, head + framing, 1, reply.steps, reply.operations)
+            entries[request.kind, reply.site] = cost
+        return cls(entries, trips=1)
 
     def total(self, kind: str | None = None, site: str | None = None) -> Cost:
         """Sum over every kind or one, and over every site or one."""
@@ -84,21 +97,22 @@ class Costs:
         kinds = {**self.seconds, **other.seconds}
         entries = {k: self.entries.get(k, Cost()) + other.entries.get(k, Cost()) for k in keys}
         seconds = {k: self.seconds.get(k, 0.0) + other.seconds.get(k, 0.0) for k in kinds}
-        return Costs(entries, seconds)
+        return Costs(entries, seconds, self.trips + other.trips)
 
     def __sub__(self, earlier: Costs) -> Costs:
         entries = {k: c - earlier.entries.get(k, Cost()) for k, c in self.entries.items()}
         seconds = {k: s - earlier.seconds.get(k, 0.0) for k, s in self.seconds.items()}
         exchanged = {k: c for k, c in entries.items() if c.messages}
-        return Costs(exchanged, {k: s for k, s in seconds.items() if s > 0.0})
+        trips = self.trips - earlier.trips
+        return Costs(exchanged, {k: s for k, s in seconds.items() if s > 0.0}, trips)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """An answered question, with number and costs of all so far, and the seconds of this one."""
+    """A round trip: its number, its questions, the costs of all so far, and its own seconds."""
 
     number: int
-    request: Request[Any]
+    requests: tuple[Request[Any], ...]
     costs: Costs
     seconds: float
 
@@ -114,7 +128,7 @@ class Ledger(Around):
     Parameters
     ----------
     federation : the sites
-    listen : called with every answered question
+    listen : called after every round trip
 
     Examples
     --------
@@ -130,39 +144,50 @@ class Ledger(Around):
         super().__init__(federation)
         self._entries: dict[tuple[str, str], Cost] = {}
         self._seconds: dict[str, float] = {}
+        self._trips = 0
         self._listen = listen
-        self._number = 0
 
     @property
     def costs(self) -> Costs:
-        return Costs(dict(self._entries), dict(self._seconds))
+        return Costs(dict(self._entries), dict(self._seconds), self._trips)
 
     @contextmanager
-    def clock(self, kind: str) -> Iterator[None]:
-        """Add the time spent inside to the seconds of one kind."""
+    def clock(self, *kinds: str) -> Iterator[None]:
+        """Add the time spent inside to the seconds of kinds, to each the same part."""
         start = time.perf_counter()
         try:
             yield
         finally:
             elapsed = time.perf_counter() - start
-            self._seconds[kind] = self._seconds.get(kind, 0.0) + elapsed
+            for kind in kinds:
+                self._seconds[kind] = self._seconds.get(kind, 0.0) + elapsed / len(kinds)
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask the federation, and count what passed."""
+        (replies,) = self.replies_together([request])
+        return cast(tuple[R, ...], replies)
+
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        """Ask the federation in one round trip, and count what passed for each question."""
         start = time.perf_counter()
-        with self.clock(request.kind):
-            replies = check_replies(recipients(self.sites, request), self.inner.replies(request))
-        download, head = size(request)
-        for reply in replies:
-            upload, framing = size(reply)
-            cost = Cost(upload, download, head + framing, 1, reply.steps, reply.operations)
-            key = (request.kind, reply.site)
-            self._entries[key] = self._entries.get(key, Cost()) + cost
+        with self.clock(*(request.kind for request in requests)):
+            answered = self.inner.replies_together(requests)
+            answered = _check_together(self.sites, requests, answered)
+        for request, replies in zip(requests, answered, strict=True):
+            for key, cost in Costs.of(request, replies).entries.items():
+                self._entries[key] = self._entries.get(key, Cost()) + cost
+        self._trips += 1
         if self._listen is not None:
-            self._number += 1
             seconds = time.perf_counter() - start
-            self._listen(Exchange(self._number, request, self.costs, seconds))
-        return replies
+            self._listen(Exchange(self._trips, tuple(requests), self.costs, seconds))
+        return answered
+
+
+def _check_together(
+    sites: Sequence[str], requests: Sequence[Request[Any]], answered: Sequence[Sequence[Reply]]
+) -> tuple[tuple[Reply, ...], ...]:
+    pairs = zip(requests, answered, strict=True)
+    return tuple(check_replies(recipients(sites, request), replies) for request, replies in pairs)
 
 
 class _Reader(Forwarding, Ledger):
@@ -170,8 +195,12 @@ class _Reader(Forwarding, Ledger):
 
     def __init__(self, federation: Federation, below: Ledger) -> None:
         super().__init__(federation)
-        self._entries = below._entries
+        self._below = below
         self._seconds = below._seconds
+
+    @property
+    def costs(self) -> Costs:
+        return self._below.costs
 
 
 def metered(federation: Federation) -> Ledger:
@@ -185,9 +214,9 @@ def metered(federation: Federation) -> Ledger:
 
 
 class Journal(Around):
-    """A federation that stores the replies of another one, one file per question in a folder.
+    """A federation that stores the replies of another one, one file per round trip in a folder.
 
-    Every entry holds the hash of the question, the hash of the entry before, the replies, and a
+    Every entry holds the hashes of its questions, the hash of the entry before, the replies, and a
     hash of all of it; it is written atomically. An altered entry is an error.
     """
 
@@ -203,39 +232,44 @@ class Journal(Around):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Answer from the journal if the question is in it, else from the sites."""
-        request = seal(request)
-        question = hashlib.sha256(encode(request)).hexdigest()
+        (replies,) = self.replies_together([request])
+        return cast(tuple[R, ...], replies)
+
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        """Answer from the journal if the round trip is in it, else from the sites."""
+        requests = [seal(request) for request in requests]
+        questions = tuple(hashlib.sha256(encode(request)).hexdigest() for request in requests)
         path = self._folder / f"{self._asked:06d}.entry"
         if path.exists():
             head, kept, digest = _read_entry(path)
-            if head.question != question or head.before != self._last:
+            if head.questions != questions or head.before != self._last:
                 raise Stopped(
                     f"{self._folder} belongs to another fit; resume with the same settings and "
                     "data, or use another folder"
                 )
-            replies = tuple(cast(R, decode(data)) for data in kept)
+            answered = tuple(tuple(cast(Reply, decode(data)) for data in part) for part in kept)
         else:
-            replies = self.inner.replies(request)
-            kept = [encode(reply) for reply in replies]
-            written = msgspec.json.encode(_Head(question, self._last, tuple(map(len, kept))))
-            body = b"".join((_LENGTH.pack(len(written)), written, *kept))
+            answered = self.inner.replies_together(requests)
+            kept = [[encode(reply) for reply in replies] for replies in answered]
+            sizes = tuple(tuple(map(len, part)) for part in kept)
+            written = msgspec.json.encode(_Head(questions, self._last, sizes))
+            body = b"".join((_LENGTH.pack(len(written)), written, *chain.from_iterable(kept)))
             digest = hashlib.sha256(body).hexdigest()
             write_atomically(path, body + bytes.fromhex(digest), private=True)
         self._last = digest
         self._asked += 1
-        return check_replies(recipients(self.sites, request), replies)
+        return _check_together(self.sites, requests, answered)
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """The hashes of a question and of the entry before, and the lengths of the replies."""
+    """The hashes of questions and of the entry before, and the lengths of each one's replies."""
 
-    question: str
+    questions: tuple[str, ...]
     before: str
-    sizes: tuple[int, ...]
+    sizes: tuple[tuple[int, ...], ...]
 
 
-def _read_entry(path: Path) -> tuple[_Head, Sequence[bytes], str]:
-
+def _read_entry(path: Path) -> tuple[_Head, Sequence[Sequence[bytes]], str]:
     data = path.read_bytes()
     body = data[:-32]
     digest = data[-32:]
@@ -248,15 +282,13 @@ def _read_entry(path: Path) -> tuple[_Head, Sequence[bytes], str]:
         head = msgspec.json.decode(body[_LENGTH.size : at], type=_Head)
     except (ValueError, struct.error):
         raise damaged from None
-    replies = []
-    for count in head.sizes:
-        replies.append(body[at : at + count])
-        at += count
-    return head, replies, digest.hex()
+    ends = accumulate(chain.from_iterable(head.sizes), initial=at)
+    replies = iter([body[start:end] for start, end in pairwise(ends)])
+    return head, [list(islice(replies, len(part))) for part in head.sizes], digest.hex()
 
 
 class JournalEntry(NamedTuple):
-    """One file of a journal: the hash of a question, and the replies to it."""
+    """A question in a file of a journal, by its hash, and the replies to it."""
 
     path: Path
     question: str
@@ -265,5 +297,6 @@ class JournalEntry(NamedTuple):
 
 def read_journal(folder: Path) -> Iterator[JournalEntry]:
     for path in sorted(folder.glob("*.entry")):
-        head, replies, _ = _read_entry(path)
-        yield JournalEntry(path, head.question, replies)
+        head, answered, _ = _read_entry(path)
+        for question, replies in zip(head.questions, answered, strict=True):
+            yield JournalEntry(path, question, replies)

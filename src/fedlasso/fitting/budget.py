@@ -53,9 +53,8 @@ class Budget:
 
     @property
     def round_trips(self) -> int:
-        """Questions answered by the site that was asked most."""
-        costs = self._ledger.costs - self._before
-        return max((costs.total(None, site).messages for site in costs.sites), default=0)
+        """Exchanges with the sites, each with one or more questions."""
+        return self._ledger.costs.trips - self._before.trips
 
     def spend(self, vectors: float) -> None:
         """Record vectors that each site has sent, here and in the budget that this is part of."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fedlasso.federation import Costs, Federation, Ledger, Request, metered
+from fedlasso.federation.federation import exchange
 from fedlasso.numerics import Array, one_thread
 from fedlasso.procedures import Problem, Procedure, State
 
@@ -125,14 +126,11 @@ class Run(Generic[S]):
 
 
 def run_together(fits: Sequence[Asking[T]]) -> tuple[T, ...]:
-    """Run several fits side by side: every round asks the next questions of all of them.
-
-    Each is a message of its own, because a site answers from one view of its rows at a time.
-    """
+    """Run several fits side by side: one round trip asks the next questions of all of them."""
     done: dict[int, T] = {}
     waiting = _resume(dict(enumerate(fits)), dict.fromkeys(range(len(fits))), done)
     while waiting:
-        answers = {k: _ask(*question) for k, question in waiting.items()}
+        answers = dict(zip(waiting, _ask_each(list(waiting.values())), strict=True))
         waiting = _resume({k: fits[k] for k in waiting}, answers, done)
     return tuple(done[k] for k in range(len(fits)))
 
@@ -151,11 +149,11 @@ def _resume(
 
 
 @one_thread()
-def _ask(federation: Federation, request: Request[Any]) -> tuple[Any, Costs]:
-    ledger = metered(federation)
-    before = ledger.costs
-    total = federation.total(request)
-    return total, ledger.costs - before
+def _ask_each(questions: Sequence[Question]) -> list[tuple[Any, Costs]]:
+    """Return the total of each question and its own costs, in one round trip."""
+    sent = [federation.prepare(request) for federation, request in questions]
+    pairs = zip(sent, exchange(sent), strict=True)
+    return [(q.read(replies), Costs.of(q.request, replies)) for q, replies in pairs]
 
 
 def after_rounds(count: int) -> Stop:

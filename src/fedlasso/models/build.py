@@ -1,7 +1,8 @@
 """Fit a model across sites, in files or on a network, and build its document."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +37,10 @@ class _Recorded(Around):
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         self.revealed[request.discloses.reveals] = None
         return self.inner.replies(request)
+
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        self.revealed |= {request.discloses.reveals: None for request in requests}
+        return self.inner.replies_together(requests)
 
 
 def make_model(

@@ -9,8 +9,9 @@ is kept in the site's memory, so it outlives a restart if that memory has a fold
 import hashlib
 import math
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
 from fedlasso.federation.codec import encode
-from fedlasso.federation.fixed_point import reaching, total_in_words
+from fedlasso.federation.federation import Prepared
+from fedlasso.federation.fixed_point import prepare_words, reaching, total_in_words
 from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
 from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCentre, Split, reply_to
 from fedlasso.numerics import Array, find_loss
@@ -216,12 +218,15 @@ class Viewed(Around):
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         return self.inner.replies(replace(request, on=self.name))
 
-    def total(self, request: Request[R]) -> R:
-        """Ask on the view, and add up; a maximum is sent as it is."""
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        return self.inner.replies_together([replace(r, on=self.name) for r in requests])
+
+    def prepare(self, request: Request[Any], own: bool = False) -> Prepared:
+        """Ask on the view, and add up in words; a maximum and own replies are sent as they are."""
         on_view = replace(request, on=self.name)
-        if reply_to(type(request)).adds == "max":
-            return self.inner.total(on_view)
-        return total_in_words(self.inner, on_view, reaching(self._magnitudes, request))
+        if own or reply_to(type(request)).adds == "max":
+            return self.inner.prepare(on_view, own)
+        return prepare_words(self.inner, on_view, reaching(self._magnitudes, request))
 
 
 def share_intercept(view: Viewed) -> Viewed:
