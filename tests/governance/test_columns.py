@@ -1,6 +1,7 @@
 """What a door tells of columns before a fit, and what it makes of the schema it is given."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from helpers.nets import FIT, SECRET, opening
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.federation import Message, Reply, Request, decode, encode
 from fedlasso.governance import Door, Entry, Policy
+from fedlasso.governance.consent import Transfer
 from fedlasso.governance.door_messages import (
     DescribeColumns,
     Described,
@@ -147,8 +149,8 @@ def test_whoever_approves_sees_the_levels_and_the_fit(path: Path) -> None:
     site = door(path, approval=True)
     seen: list[tuple[Entry, Reply]] = []
 
-    def approve(entry: Entry, reply: Reply) -> bool:
-        seen.append((entry, reply))
+    def approve(transfers: Sequence[Transfer]) -> bool:
+        seen.extend(transfers)
         return True
 
     site.approve = approve

@@ -35,7 +35,7 @@ def decide(
         texts.append(text)
         return word
 
-    waiter = threading.Thread(target=lambda: words.append(desk.approve(entry, reply)))
+    waiter = threading.Thread(target=lambda: words.append(desk.approve([(entry, reply)])))
     waiter.start()
     while waiter.is_alive():
         desk.serve(ask)
@@ -72,7 +72,7 @@ def test_one_yes_may_hold_for_all_replies_of_a_fit_while_the_site_runs(tmp_path:
 
 
 def test_silence_is_a_no(tmp_path: Path) -> None:
-    assert not Desk(tmp_path, patience=0.0).approve(ENTRY, RowCount(30))
+    assert not Desk(tmp_path, patience=0.0).approve([(ENTRY, RowCount(30))])
 
 
 @pytest.mark.parametrize("missing", [None, np.ones(2)])

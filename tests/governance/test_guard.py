@@ -1,6 +1,6 @@
 """Policy and audit in process: what is refused, what is written down, and that nothing leaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from fedlasso.errors import QuotesRecords
 from fedlasso.federation import Disclosure, Reply, Request, decode, encode
 from fedlasso.fitting import ChoosePenalty
 from fedlasso.governance import Audit, Entry, GuardedSite, Policy
+from fedlasso.governance.consent import Transfer
 from fedlasso.governance.refusals import SILENCE, public_refusal
 from fedlasso.procedures.averaging import LocalSweeps
 from fedlasso.procedures.dual_averaging import DualSteps
@@ -214,8 +215,8 @@ def test_pieces_of_vectors_count_as_well(tmp_path: Path) -> None:
 def test_approval_sees_the_payload(tmp_path: Path) -> None:
     seen: list[tuple[Entry, Reply]] = []
 
-    def approve(entry: Entry, reply: Reply) -> bool:
-        seen.append((entry, reply))
+    def approve(transfers: Sequence[Transfer]) -> bool:
+        seen.extend(transfers)
         return len(seen) == 1
 
     site = guard(tmp_path, replace(SAFE, approval=True, keep_payloads=True), approve=approve)

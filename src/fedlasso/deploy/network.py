@@ -2,10 +2,12 @@
 
 import hashlib
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -15,7 +17,7 @@ from fedlasso.deploy import schemas
 from fedlasso.errors import FedLassoError, Interrupted, RefusalCode, Refused
 from fedlasso.federation import Federation, Reply, Request, checking, encode
 from fedlasso.federation.checking import LONGEST_REFUSAL, MAX_ROWS, BadReply, printable
-from fedlasso.federation.codec import seal
+from fedlasso.federation.codec import MAX_PARTS, pack, seal
 from fedlasso.federation.federation import check_replies, name_site, recipients
 from fedlasso.federation.fixed_point import grid_of
 from fedlasso.federation.magnitudes import Magnitudes
@@ -29,6 +31,7 @@ from fedlasso.governance.door_messages import (
     Refusal,
 )
 from fedlasso.governance.masks import OfferKey, draw_session
+from fedlasso.governance.policy import Policy
 from fedlasso.models import NetworkSource
 from fedlasso.models.inputs import name_columns
 from fedlasso.numerics import DEFAULT_LOSS
@@ -36,6 +39,8 @@ from fedlasso.sites.views import Standardise
 from fedlasso.tables import Outcome, Schema
 
 R = TypeVar("R", bound=Reply)
+# Bytes of the questions in one exchange, as many as sites read by default.
+MAX_BATCH = Policy().max_bytes
 
 
 class Answer(NamedTuple):
@@ -79,36 +84,89 @@ class Network(Federation):
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         """Ask all sites at once; an error names the site that does not answer in time."""
-        names = recipients(self.sites, request)
+        (replies,) = self.replies_together([request])
+        return cast(tuple[R, ...], replies)
+
+    def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
+        """Ask all sites at once, in one exchange unless the batch is larger than sites read."""
+        numbered = [self._number_masked(request) for request in requests]
+        exchanges = [self._exchange(*batch) for batch in self._batches(numbered)]
+        return tuple(chain.from_iterable(exchanges))
+
+    def _number_masked(self, request: Request[Any]) -> Request[Any]:
+        """Return a question with its number, if the replies to it are masked."""
         # Refuse a question that does not declare the form of its replies.
         checking.max_reply_bytes(request, len(self.columns))
-        if self.masked and request.reach:
-            if set(names) != set(self.sites):
-                own = f"{type(request).__name__} needs the own sum of {', '.join(names)}"
-                raise Refused(f"{own}, which is masked; use a procedure that needs totals", names)
-            self._number += 1
-            request = seal(request, number=self._number)
-        answers = sorted(self.line.exchange(names, encode(request), self.timeout))
-        if isinstance(request, Standardise):
-            self._views[request.name] = request.magnitudes.of_loss(self.loss)
-        replies: list[R] = []
+        names = recipients(self.sites, request)
+        if not (self.masked and request.reach):
+            return request
+        if set(names) != set(self.sites):
+            own = f"{type(request).__name__} needs the own sum of {', '.join(names)}"
+            raise Refused(f"{own}, which is masked; use a procedure that needs totals", names)
+        self._number += 1
+        return seal(request, number=self._number)
+
+    def _batches(
+        self, requests: Sequence[Request[Any]]
+    ) -> Iterator[tuple[tuple[str, ...], list[Request[Any]], list[bytes]]]:
+        """Yield the recipients, questions and their bytes of each exchange."""
+        for names, group in groupby(requests, partial(recipients, self.sites)):
+            batch: list[Request[Any]] = []
+            parts: list[bytes] = []
+            for request in group:
+                data = encode(request)
+                size = len(pack([])) + sum(8 + len(part) for part in (*parts, data))
+                if parts and (size > MAX_BATCH or len(parts) == MAX_PARTS):
+                    yield names, batch, parts
+                    batch, parts = [], []
+                batch.append(request)
+                parts.append(data)
+            yield names, batch, parts
+
+    def _exchange(
+        self, names: Sequence[str], requests: Sequence[Request[Any]], parts: Sequence[bytes]
+    ) -> list[tuple[Reply, ...]]:
+        """Return the checked replies to the questions of one exchange."""
+        question = pack(parts) if len(parts) > 1 else parts[0]
+        answers = sorted(self.line.exchange(names, question, self.timeout))
+        for request in requests:
+            if isinstance(request, Standardise):
+                self._views[request.name] = request.magnitudes.of_loss(self.loss)
+        p = len(self.columns)
+        grids = [grid_of(request, self._views.get(request.on), p) for request in requests]
+        replies: list[list[Reply]] = [[] for _ in requests]
         receipts = ""
         failed: list[FedLassoError] = []
-        grid = grid_of(request, self._views.get(request.on), len(self.columns))
         for answer in answers:
             try:
-                replies.append(self._receive(request, answer, None if self.masked else grid))
-                receipts += f"{answer.site} {hashlib.sha256(answer.data).hexdigest()}\n"
+                for k, data in enumerate(self._divide(requests, answer)):
+                    grid = None if self.masked else grids[k]
+                    part = answer._replace(data=data)
+                    replies[k].append(self._receive(requests[k], part, grid))
+                    receipts += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
             except FedLassoError as error:
                 failed.append(error)
         if self.receipts is not None and receipts:
             append_privately(self.receipts, receipts)
         if failed:
             raise failed[0]
-        whole = check_replies(names, replies)
-        if self.masked and request.reach:
-            checking.check_total(request, whole, sum(self._rows.values()), grid)
+        whole = [check_replies(names, part) for part in replies]
+        for request, part, grid in zip(requests, whole, grids, strict=True):
+            if self.masked and request.reach:
+                checking.check_total(request, part, sum(self._rows.values()), grid)
         return whole
+
+    def _divide(self, requests: Sequence[Request[Any]], answer: Answer) -> Iterator[bytes]:
+        """Yield a site's reply to each question, or fewer if the last one is a refusal."""
+        if len(requests) == 1 or answer.kind != "reply":
+            yield answer.data
+            return
+        parts = checking.divide_bounded(requests, answer.site, answer.data, len(self.columns))
+        yield from parts
+        # A refusal, which ends a batch, was raised.
+        if len(parts) < len(requests):
+            what = f"{len(parts)} replies to {len(requests)} questions"
+            raise BadReply(answer.site, requests[0], what)
 
     def _receive(self, request: Request[R], answer: Answer, grid: Magnitudes | None) -> R:
         """Return the checked reply of one site; an error names the site."""

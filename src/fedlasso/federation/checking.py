@@ -16,7 +16,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError, Stopped
 from fedlasso.federation import fixed_point
-from fedlasso.federation.codec import decode, encode
+from fedlasso.federation.codec import decode, encode, is_batch, unpack
 from fedlasso.federation.fixed_point import Words
 from fedlasso.federation.magnitudes import Magnitudes
 from fedlasso.federation.messages import Message, R, Reply, Request, add_up, layout, reply_to, roles
@@ -77,6 +77,22 @@ def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Messa
     except FedLassoError as error:
         text = printable(str(error))
         raise Stopped(f"site {site!r}: {text}; does it run the same version?") from None
+
+
+def divide_bounded(requests: Sequence[Request[Any]], site: str, data: bytes, p: int) -> list[bytes]:
+    """Return the encoded replies to a batch, or a refusal of all of it, unless too long."""
+    most = sum(max_reply_bytes(request, p) for request in requests) + HEAD
+    if len(data) > most:
+        raise BadReply(site, requests[0], f"{len(data)} bytes, but the batch has at most {most}")
+    if not is_batch(data):
+        return [data]
+    try:
+        parts = unpack(data)
+    except FedLassoError as error:
+        raise BadReply(site, requests[0], str(error)) from None
+    if len(parts) > len(requests):
+        raise BadReply(site, requests[0], f"{len(parts)} replies to {len(requests)} questions")
+    return parts
 
 
 def check_reply(

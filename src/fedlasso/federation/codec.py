@@ -4,13 +4,17 @@ A message on the wire is ``FL1``, the length of a JSON head, the head (type, nam
 payload: every number as eight little-endian bytes. Only the payload is charged. Arrays of integers
 travel as doubles, flags as 0 or 1. A message that was decoded or sealed keeps its bytes, so it is
 encoded once however many hops it takes.
+
+A batch of messages is ``FB1``, their number, the length of each, and the messages.
 """
 
 import json
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
@@ -22,6 +26,8 @@ from fedlasso.federation.messages import TYPES, ArrayField, Layout, Message, Req
 
 _MAGIC = b"FL1"
 _PREFIX = struct.Struct("<3sI")
+_BATCH = b"FB1"
+MAX_PARTS = 1024
 _LARGEST_HEAD = 1 << 24
 _REMEMBERED_HEAD = 1 << 12
 _LISTED = 16
@@ -78,6 +84,31 @@ def seal(message: M, **notes: int) -> M:
     head, _ = _head(sealed)
     sealed.__dict__[_KEPT] = b"".join((_PREFIX.pack(_MAGIC, len(head)), head, payload))
     return sealed
+
+
+def pack(messages: Sequence[bytes]) -> bytes:
+    """Return encoded messages as a batch."""
+    lengths = struct.pack(f"<{len(messages)}Q", *map(len, messages))
+    return b"".join((_PREFIX.pack(_BATCH, len(messages)), lengths, *messages))
+
+
+def is_batch(data: bytes) -> bool:
+    return data.startswith(_BATCH)
+
+
+def unpack(data: bytes) -> list[bytes]:
+    """Return the messages of a batch, still encoded; anything malformed is a `FedLassoError`."""
+    try:
+        _, count = _PREFIX.unpack_from(data)
+        if not (is_batch(data) and 1 <= count <= MAX_PARTS):
+            raise FedLassoError(f"malformed batch: it has 1 to {MAX_PARTS} messages")
+        lengths = struct.unpack_from(f"<{count}Q", data, _PREFIX.size)
+    except struct.error:
+        raise FedLassoError("malformed batch: it is cut short") from None
+    ends = list(accumulate(lengths, initial=_PREFIX.size + 8 * count))
+    if ends[-1] != len(data):
+        raise FedLassoError("malformed batch: the lengths of its messages do not add up")
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 def size(message: Message) -> tuple[int, int]:

@@ -21,15 +21,19 @@ from fedlasso.governance.door_messages import AboutColumns
 from fedlasso.governance.policy import Policy, values_of
 from fedlasso.governance.refusals import Withheld
 
-# Seconds between two looks into a desk's folder, and characters of values that are shown.
+# Seconds between two looks into a desk's folder, and characters of values that are shown in all,
+# and of one reply of many.
 POLL = 0.2
 MAX_SHOWN = 2000
+FEWEST_SHOWN = 200
 # Names of columns that are listed.
 LISTED = 8
 # Kinds of fields whose values are shown.
 _SHOWN = ("float", "int", "flag", "text")
-# Called before a reply leaves, if given.
-Approve = Callable[[Entry, Reply], bool] | None
+# What would leave: the entry for the audit, and the unmasked reply.
+Transfer = tuple[Entry, Reply]
+# Called before the replies to a question or a batch of questions leave, if given.
+Approve = Callable[[Sequence[Transfer]], bool] | None
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -87,21 +91,38 @@ def describe_reply(entry: Entry, reply: Reply, answer: bytes, clear: bytes) -> E
     )
 
 
-def describe_transfer(entry: Entry, reply: Reply) -> str:
-    """Return the prompt for approval: the question, and the unmasked values that would leave."""
+def describe_transfers(transfers: Sequence[Transfer]) -> str:
+    """Return the prompt for approval: the questions, and the unmasked values that would leave."""
+    first, _ = transfers[0]
+    many = len(transfers) > 1
+    name = f"{len(transfers)} questions in one batch" if many else first.question
+    lines = [f"The coordinator asks {name} for fit {first.fit}"]
+    if first.about:
+        lines.append(f"The fit: {first.about}")
+    if many:
+        numbers = sum(entry.numbers for entry, _ in transfers)
+        payload = sum(entry.payload for entry, _ in transfers)
+        lines.append(f"Would leave in all, in clear: {numbers} numbers, {payload} bytes")
+    for k, (entry, reply) in enumerate(transfers, start=1):
+        if many:
+            lines.append(f"{k}. {entry.question}")
+        lines += _describe_one(entry, reply, max(MAX_SHOWN // len(transfers), FEWEST_SHOWN))
+    lines.append(
+        "Allow transfer? [y]es, [n]o, [a]ll further replies of this fit, whatever they are, until "
+        "this site stops: "
+    )
+    return "\n".join(lines)
+
+
+def _describe_one(entry: Entry, reply: Reply, most: int) -> list[str]:
     values = {name: getattr(reply, name) for name, _ in layout(type(reply))}
     shown = json.dumps(values, default=np.ndarray.tolist)
-    lines = [
-        f"The coordinator asks {entry.question} for fit {entry.fit}",
-        *([f"The fit: {entry.about}"] if entry.about else []),
+    return [
         *([f"The question: {entry.parameters}"] if entry.parameters else []),
         *([f"Split of the rows: {entry.split}"] if entry.split else []),
         f"Would leave, in clear: {entry.numbers} numbers, {entry.payload} bytes",
-        shown if len(shown) < MAX_SHOWN else shown[:MAX_SHOWN] + " ...",
-        "Allow transfer? [y]es, [n]o, [a]ll further replies of this fit, whatever they are, until "
-        "this site stops: ",
+        shown if len(shown) < most else shown[:most] + " ...",
     ]
-    return "\n".join(lines)
 
 
 def require_approval(
@@ -110,7 +131,7 @@ def require_approval(
     """Withhold a reply in a dry run, or without the operator's approval if the policy needs it."""
     if policy.dry_run:
         raise Withheld(f"dry run: {what} would have left")
-    if policy.approval and (approve is None or not approve(entry, reply)):
+    if policy.approval and (approve is None or not approve([(entry, reply)])):
         raise Withheld("the transfer was not approved here")
 
 
@@ -126,12 +147,12 @@ class Desk:
         self._patience = patience
         self._approved: set[str] = set()
 
-    def approve(self, entry: Entry, reply: Reply) -> bool:
-        """Wait for the operator's decision on one reply."""
+    def approve(self, transfers: Sequence[Transfer]) -> bool:
+        """Wait for the operator's decision on the replies to one question or batch."""
         # An unpredictable name: no decision can be there before the question is.
         waiting = self._folder / f"{secrets.token_hex(16)}.txt"
         decision = waiting.with_suffix(".word")
-        prompt = {"fit": entry.fit, "text": describe_transfer(entry, reply)}
+        prompt = {"fit": transfers[0][0].fit, "text": describe_transfers(transfers)}
         write_atomically(waiting, json.dumps(prompt).encode())
         end = time.monotonic() + self._patience
         try:

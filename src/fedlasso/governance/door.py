@@ -7,19 +7,20 @@ traceback ever crosses the wire. The site behind the door is guarded by its poli
 import hashlib
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
+from fedlasso.federation.codec import is_batch, pack
 from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, describe_fit, describe_question, require_approval
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
-from fedlasso.governance.guard import GuardedSite, read_question
+from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
@@ -65,17 +66,33 @@ class Door:
         try:
             return self._answer(data)
         except Exception as error:
-            refused = public_refusal(error, Policy())
-            return encode(door_messages.Refusal(str(refused), refused.code, site=self.name))
+            return self._refusal(error)
+
+    def _refusal(self, error: Exception) -> bytes:
+        refused = public_refusal(error, Policy())
+        return encode(door_messages.Refusal(str(refused), refused.code, site=self.name))
+
+    def _answer_each(self, asked: Sequence[bytes], site: GuardedSite) -> Iterator[bytes]:
+        """Yield the replies to a batch of questions up to the first refusal, which ends it."""
+        try:
+            yield from site.answer_each(asked)
+        except Exception as error:
+            yield self._refusal(error)
 
     def _answer(self, data: bytes) -> bytes:
         entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
         request: Request[Any] | None = None
+        asked: Sequence[bytes] = ()
         try:
             self.records.check_unchanged()
-            request = read_question(data, self.policy.max_bytes)
-            entry = replace(entry, question=type(request).__name__, about=describe_fit(request))
-            own = self._answer_here(request)
+            own = None
+            if is_batch(data):
+                asked = read_batch(data, self.policy.max_bytes)
+                entry = replace(entry, question="batch")
+            else:
+                request = read_question(data, self.policy.max_bytes)
+                entry = replace(entry, question=type(request).__name__, about=describe_fit(request))
+                own = self._answer_here(request)
             if own is not None:
                 # Names and counts, which belong to no fit, are audited too.
                 answer = encode(own)
@@ -91,7 +108,9 @@ class Door:
                 error, entry, self.policy, self.audit, key, lambda: self.lifetime
             ) from None
         # The guard audits questions to the site.
-        return site.answer_bytes(data, request)
+        if asked:
+            return pack(list(self._answer_each(asked, site)))
+        return site.answer_bytes(data)
 
     def _answer_here(self, request: Request[Any]) -> Reply | None:
         """Return the reply to a question to the door itself, or None."""

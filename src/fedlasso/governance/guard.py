@@ -1,6 +1,8 @@
 """A site under its policy: it answers a fit or refuses, and audits which beforehand."""
 
 import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -8,10 +10,16 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
-from fedlasso.federation.codec import decode_question, seal, size
+from fedlasso.federation.codec import decode_question, seal, size, unpack
 from fedlasso.federation.fixed_point import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.consent import Approve, describe_question, describe_reply, require_approval
+from fedlasso.governance.consent import (
+    Approve,
+    Transfer,
+    describe_question,
+    describe_reply,
+    require_approval,
+)
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
@@ -22,16 +30,26 @@ from fedlasso.governance.record_checks import (
     check_steepness,
 )
 from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
-from fedlasso.sites import Memory, Site, folds_in
+from fedlasso.sites import Site, folds_in
 from fedlasso.sites.rows import count_parts, name_draw
 from fedlasso.sites.views import Standardise
 
 
 def read_question(data: bytes, max_bytes: int) -> Request[Any]:
     """Return the question in some bytes; more than `max_bytes` are not decoded."""
+    _check_length(data, max_bytes)
+    return decode_question(data)
+
+
+def read_batch(data: bytes, max_bytes: int) -> list[bytes]:
+    """Return the questions of a batch, still encoded; more than `max_bytes` are not decoded."""
+    _check_length(data, max_bytes)
+    return unpack(data)
+
+
+def _check_length(data: bytes, max_bytes: int) -> None:
     if len(data) > max_bytes:
         raise FedLassoError(f"the question is longer than {max_bytes} bytes")
-    return decode_question(data)
 
 
 @dataclass(eq=False)
@@ -66,27 +84,66 @@ class GuardedSite:
         # The last question, repeated, has the same answer.
         self._last: tuple[str, Reply] | None = None
 
-    def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
-        """Return the encoded reply, or raise an error without data; `request` is decoded data."""
+    def answer_bytes(self, data: bytes) -> bytes:
+        """Return the encoded reply to a question, or raise an error without data."""
+        return next(self.answer_each([data]))
+
+    def answer_each(self, asked: Sequence[bytes]) -> Iterator[bytes]:
+        """Yield the replies to the questions of one message, until one is refused.
+
+        Each is checked, charged and audited as if it were asked alone, before the next is read. If
+        the policy requires approval, the operator decides once on all of them.
+        """
+        if self.masks is not None:
+            self.masks.start()
+        approve = self.approve
+        asks = self.policy.approval and not self.policy.dry_run
+        if approve is not None and asks and len(asked) > 1:
+            approve = self._approve_once(asked, approve)
+        for data in asked:
+            yield self._answer_one(data, approve)
+
+    def _approve_once(self, asked: Sequence[bytes], approve: Callable[..., bool]) -> Approve:
+        """Show all replies of a batch, and return the operator's decision for each of these."""
+        shown = list(self._show_each(asked))
+        self._last = None
+        approved = {entry.sha256 for entry, _ in shown} if shown and approve(shown) else set()
+        return lambda transfers: all((e.clear or e.sha256) in approved for e, _ in transfers)
+
+    def _show_each(self, asked: Sequence[bytes]) -> Iterator[Transfer]:
+        """Yield what would leave for each question, without masks, up to the first refusal."""
+        with suppress(Exception), self.site.draft():
+            for data in asked:
+                request, entry, _ = self._read_question(data, self._blank(data))
+                reply, clear, _ = self._prepare(request, entry.asked)
+                if isinstance(request, Standardise):
+                    self.site.keep_view(request.name, request)
+                yield describe_reply(entry, reply, clear, clear), self._read(request, reply)
+
+    def _blank(self, data: bytes) -> Entry:
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
-        entry = replace(entry, asked=hashlib.sha256(data).hexdigest())
+        return replace(entry, asked=hashlib.sha256(data).hexdigest())
+
+    def _read_question(self, data: bytes, entry: Entry) -> tuple[Request[Any], Entry, bytes]:
+        request = read_question(data, self.policy.max_bytes)
+        # The same question has another number in another session.
+        unnumbered = encode(seal(request, number=0))
+        entry = replace(entry, asked=hashlib.sha256(unnumbered).hexdigest())
+        return request, describe_question(entry, request), unnumbered
+
+    def _answer_one(self, data: bytes, approve: Approve) -> bytes:
+        entry = self._blank(data)
         try:
             check_open(self._ledger, self.policy)
-            request = request or read_question(data, self.policy.max_bytes)
-            # The same question has another number in another session.
-            unnumbered = encode(seal(request, number=0))
-            digest = hashlib.sha256(unnumbered).hexdigest()
-            entry = describe_question(replace(entry, asked=digest), request)
-            self._check_alone(request)
-            self._check_site_weights(request)
+            request, entry, unnumbered = self._read_question(data, entry)
             # The state from earlier rounds is part of the question.
             bound = unnumbered + self._history(request)
-            reply, clear, charges = self._prepare(request, digest)
+            reply, clear, charges = self._prepare(request, entry.asked)
             answer = self._mask(request, bound, reply, clear)
             entry = describe_reply(entry, reply, answer, clear)
             what = f"{entry.numbers} numbers"
             readable = self._read(request, reply)
-            require_approval(self.policy, self.approve, entry, readable, what)
+            require_approval(self.policy, approve, entry, readable, what)
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
             key = short_hash(self.scope, entry.asked)
@@ -149,6 +206,8 @@ class GuardedSite:
 
     def _prepare(self, request: Request[Any], digest: str) -> tuple[Reply, bytes, list[Charge]]:
         """Check a question, compute the answer, and return it with its charges."""
+        self._check_alone(request)
+        self._check_site_weights(request)
         self.policy.check(request, self.site)
         charges = self._charges(request, digest)
         self._ledger.check(charges, self._limits)
@@ -209,13 +268,8 @@ class GuardedSite:
         """Answer; a view is stored only once its reply leaves."""
         if not isinstance(request, Standardise):
             return cast(Reply, self.site.answer(request))
-        memory = self.site.memory
-        self.site.memory = Memory()
-        try:
+        with self.site.draft():
             return self.site.answer(request)
-        finally:
-            self.site.memory = memory
-            self.site.forget_view(request.name)
 
     def _read(self, request: Request[Any], reply: Reply) -> Reply:
         """Return a reply with words converted to numbers."""

@@ -122,14 +122,20 @@ class Masks:
     name: str
     secrets: Mapping[str, bytes]
     opening: bytes
-    _last: tuple[int, bytes, Any] = field(default=(0, b"", None), init=False)
+    _last: int = field(default=0, init=False)
+    _kept: dict[int, tuple[bytes, Any]] = field(default_factory=dict, init=False)
+    _started: bool = field(default=True, init=False)
+
+    def start(self) -> None:
+        """Start a question or batch: the next answer with a new number replaces those kept."""
+        self._started = True
 
     def again(self, number: int, question: bytes) -> Any:
         """Return the answer kept for this very question, or None; refuse any other used number."""
-        last, previous, answer = self._last
-        if number == last and question == previous:
+        previous, answer = self._kept.get(number, (b"", None))
+        if answer is not None and question == previous:
             return answer
-        if number <= last:
+        if number <= self._last:
             raise FedLassoError("this question's number was used before; start a new session")
         return None
 
@@ -142,8 +148,12 @@ class Masks:
         return masked
 
     def keep(self, number: int, question: bytes, answer: Any) -> None:
-        """Keep an answer, so that the repeated question has the same bytes."""
-        self._last = (number, question, answer)
+        """Keep an answer, so that the repeated question or batch has the same bytes."""
+        if self._started and number > self._last:
+            self._kept.clear()
+        self._started = False
+        self._kept[number] = (question, answer)
+        self._last = max(number, self._last)
 
 
 def _stream(secret: bytes, opening: bytes, number: int, question: bytes, count: int) -> Word:

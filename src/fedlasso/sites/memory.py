@@ -66,7 +66,26 @@ class Memory:
         """Return a separate memory, stored beside this one."""
         return Memory(None if self._folder is None else self._folder / name)
 
+    def draft(self) -> Memory:
+        """Return a memory that reads this one and stores nothing in it."""
+        return _Draft(self)
+
     def _file(self, fit: str, round: int) -> Path | None:
         if self._folder is None:
             return None
         return self._folder / f"{hashlib.sha256(fit.encode()).hexdigest()}-{round}.npz"
+
+
+class _Draft(Memory):
+    """A memory above another one, which stays as it is."""
+
+    def __init__(self, below: Memory) -> None:
+        super().__init__()
+        self._below = below
+
+    def recall(self, fit: str, round: int) -> Mapping[str, NDArray[Any]]:
+        own = self._fits.get(fit, {})
+        return own[round] if round in own else self._below.recall(fit, round)
+
+    def room(self, name: str) -> Memory:
+        return _Draft(self._below.room(name))

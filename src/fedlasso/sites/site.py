@@ -1,7 +1,8 @@
 """A site: its private records, and answers to questions about them."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -213,9 +214,15 @@ class Site(View):
     def recall_view(self, name: str) -> Any:
         return decode(self.memory.recall(f"view {name}", 1)["request"].tobytes())
 
-    def forget_view(self, name: str) -> None:
-        """Drop a view that was built; its definition stays in memory."""
-        self._views.pop(name, None)
+    @contextmanager
+    def draft(self) -> Iterator[None]:
+        """Answer without lasting effects: views and states stored inside are forgotten."""
+        memory, views = self.memory, self._views
+        self.memory, self._views = memory.draft(), OrderedDict()
+        try:
+            yield
+        finally:
+            self.memory, self._views = memory, views
 
     def view(self, name: str) -> View:
         """Return a view of the records; without a name, the records as they are."""
