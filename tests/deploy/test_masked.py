@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.deploy.doors import DoorLine, Project, make_door, make_doors
+from helpers.deploy.doors import DoorLine, Project, make_door, make_doors, parts_of
 from helpers.deploy.isolating import Isolating, ask, be_all_others, keep_as_it_is, offers_of
 from helpers.governance.authority import Authority, accept_keys
 from helpers.nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same_files, write_tables
@@ -52,7 +52,9 @@ class Tapped(DoorLine):
 
     def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
         answers = super().exchange(sites, question, seconds)
-        self.seen.append((decode(question), [decode(a.data) for a in sorted(answers)]))
+        replies = zip(*(parts_of(a.data) for a in sorted(answers)), strict=True)
+        for asked, part in zip(parts_of(question), replies, strict=True):
+            self.seen.append((decode(asked), list(map(decode, part))))
         return answers
 
 

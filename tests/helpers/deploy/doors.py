@@ -15,6 +15,7 @@ from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.site_data import TableRecords
 from fedlasso.errors import Interrupted
 from fedlasso.federation import decode, encode
+from fedlasso.federation.codec import is_batch, pack, unpack
 from fedlasso.federation.fixed_point import UNBOUNDED, Words, _round, from_words, grid_of
 from fedlasso.federation.magnitudes import Bound, Magnitudes
 from fedlasso.federation.messages import layout
@@ -105,16 +106,27 @@ class DoorLine:
                 raise Interrupted("site 'b' did not answer")
             self.left -= 1
         replies = {name: self.doors[name].answer_bytes(question) for name in sites}
-        request: Any = decode(question)
+        if "b" in replies:
+            pairs = zip(parts_of(question), parts_of(replies["b"]), strict=False)
+            parts = [self._tamper(decode(asked), reply) for asked, reply in pairs]
+            replies["b"] = pack(parts) if is_batch(replies["b"]) else parts[0]
+        return [Answer(name, "reply", data) for name, data in replies.items()]
+
+    def _tamper(self, request: Any, reply: bytes) -> bytes:
         if isinstance(request, Standardise):
             self._views[request.name] = request.magnitudes
         change = self.tampering.get(type(request).__name__)
-        if change is not None and "b" in replies:
-            grid = grid_of(request, self._views.get(request.on), len(COLUMNS))
-            changed = change(read_clear(request, decode(replies["b"]), grid))
-            replies["b"] = write_wrong(request, changed, grid)
-            self.tampered.append(replies["b"])
-        return [Answer(name, "reply", data) for name, data in replies.items()]
+        if change is None:
+            return reply
+        grid = grid_of(request, self._views.get(request.on), len(COLUMNS))
+        changed = change(read_clear(request, decode(reply), grid))
+        self.tampered.append(write_wrong(request, changed, grid))
+        return self.tampered[-1]
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """The messages of a batch, or the one message."""
+    return unpack(data) if is_batch(data) else [data]
 
 
 def join_doors(doors: Mapping[str, Door]) -> Network:
