@@ -262,7 +262,7 @@ def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float 
         return fit(view, Secant(tol=tol), penalty=penalty, rounds=uploads, tol=tol)
     ledger = metered(view)
     before = ledger.costs
-    evidence = SecantEvidence(ledger, Budget(ledger, uploads))
+    evidence = SecantEvidence.open(ledger, Budget(ledger, uploads))
     point = evidence.fit(L1(penalty), tol=tol)
     return Fit.of_points(
         [point],
@@ -281,7 +281,7 @@ def search_and_fit(
     """Let held-out rows choose the penalty, within two thirds of the budget, and fit there."""
     settings = context.settings
     budget = context.budget.part(context.budget.left * 2 // 3)
-    evidence = SplitEvidence.open(context.ledger, splits, budget, context.form, **settings.scaling)
+    evidence = SplitEvidence.open(context.standardiser, splits, budget, context.form)
     if 1 < len(evidence.splits) < len(splits):
         missing = len(splits) - len(evidence.splits)
         judged_on = f"{len(evidence.splits)} of {judged_on}"

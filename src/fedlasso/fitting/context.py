@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, SameResponse
 from fedlasso.federation import Ledger
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Bounds, ElasticNet, Penalty
-from fedlasso.sites import INTERCEPT, Scaling, Viewed, standardise
+from fedlasso.sites import INTERCEPT, Scaling, Standardiser, Viewed
 
 
 @dataclass(eq=False)
@@ -52,11 +53,25 @@ class Context:
         """Number of columns, an intercept included."""
         return len(self.ledger.columns)
 
+    @cached_property
+    def standardiser(self) -> Standardiser:
+        """Standardises rows of the sites, each split once."""
+        return Standardiser(self.ledger, **self.settings.scaling)
+
     def standardise(self, split: str = "") -> tuple[Viewed, Scaling]:
         """Agree on means and scales of the training rows of a split, within the budget."""
-        view, scaling = standardise(self.ledger, split, **self.settings.scaling)
-        self.budget.spend(scaling.vectors)
-        return view, scaling
+        view = self.measure(split)
+        self.standardiser.define([view])
+        return view, self.standardiser.scaling(view)
+
+    def measure(self, split: str = "") -> Viewed:
+        """Return the standardised view of a split, which the sites are yet to define."""
+        before = self.standardiser.vectors
+        (view,) = self.standardiser.measure([split]).values()
+        self.budget.spend(self.standardiser.vectors - before)
+        if isinstance(view, SameResponse):
+            raise view
+        return view
 
     def again(self, ledger: Ledger, **changes: Any) -> Context:
         """Return the context of another fit, of other sites or with other settings."""

@@ -12,7 +12,7 @@ from fedlasso.fitting.evidence.split_evidence import SCALING, count_gradients
 from fedlasso.fitting.result import Fit
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
-from fedlasso.sites import Rows, Scaling, Viewed
+from fedlasso.sites import Scaling, Viewed
 
 # Folds, tried in this order; more of them if rows are few or the goal needs them.
 FOLD_COUNTS = (10, 5, 3, 2)
@@ -162,12 +162,13 @@ class Gathered:
 def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
     """Make a plan and ask for what it needs; a site's refusal leads to another plan."""
     settings = context.settings
-    rows = context.ledger.total(Rows()).rows
+    standardiser = context.standardiser
+    rows = standardiser.rows
     if rows < FEWEST_ROWS:
         raise CannotFit(
             f"{rows} rows (n_samples) are too few to hold any out; give a penalty, or more rows"
         )
-    view, scaling = context.standardise()
+    view = context.measure()
     refused: dict[int, str] = {}
     while True:
         plan = make_plan(
@@ -182,13 +183,16 @@ def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
         context.notify(f"plan: {plan.words}")
         if plan.how != "moments":
             context.budget.limit(plan.uploads)
-            return Gathered(plan, view, scaling)
+            standardiser.define([view])
+            return Gathered(plan, view, standardiser.scaling(view))
         try:
-            folded = Folded.ask(view, plan.folds, settings.seed, **settings.scaling)
+            folded = Folded.ask(
+                view, plan.folds, settings.seed, **settings.scaling, standardiser=standardiser
+            )
         except Refused as refusal:
             refused[plan.folds] = str(refusal)
             if refusal.code is not RefusalCode.FEWER_FOLDS:
                 refused |= dict.fromkeys(range(plan.folds), str(refusal))
             continue
         context.budget.spend(vectors_of(context.p, plan.folds))
-        return Gathered(plan, view, scaling, folded)
+        return Gathered(plan, view, standardiser.scaling(view), folded)

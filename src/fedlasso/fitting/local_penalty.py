@@ -84,11 +84,15 @@ def choose_penalty(federation: Federation) -> Problem:
     return _problem(federation, L1(lam), [choice.rows for choice in choices])
 
 
-def fix_penalty(federation: Federation, penalty: float | Penalty) -> Problem:
-    """Return the problem at a given penalty; the sites send only their numbers of rows."""
+def fix_penalty(
+    federation: Federation, penalty: float | Penalty, sizes: Sequence[int] | None = None
+) -> Problem:
+    """Return the problem at a given penalty; the sites send their numbers of rows, if unknown."""
     if not isinstance(penalty, Penalty):
         penalty = L1(float(penalty))
-    return _problem(federation, penalty, [reply.rows for reply in federation.ask(Rows())])
+    if sizes is None:
+        sizes = [reply.rows for reply in federation.ask(Rows())]
+    return _problem(federation, penalty, sizes)
 
 
 def _problem(federation: Federation, penalty: Penalty, sizes: Sequence[int]) -> Problem:

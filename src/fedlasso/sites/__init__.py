@@ -47,8 +47,10 @@ from fedlasso.sites.site import Site as Site
 from fedlasso.sites.site import View as View
 from fedlasso.sites.site_weights import SiteWeighted as SiteWeighted
 from fedlasso.sites.site_weights import WithSiteEffects as WithSiteEffects
-from fedlasso.sites.views import Scaling as Scaling
+from fedlasso.sites.standardising import Scaling as Scaling
+from fedlasso.sites.standardising import Standardiser as Standardiser
+from fedlasso.sites.standardising import share_intercept as share_intercept
+from fedlasso.sites.standardising import standardise as standardise
+from fedlasso.sites.standardising import with_shared_intercept as with_shared_intercept
 from fedlasso.sites.views import Standardise as Standardise
 from fedlasso.sites.views import Viewed as Viewed
-from fedlasso.sites.views import share_intercept as share_intercept
-from fedlasso.sites.views import standardise as standardise

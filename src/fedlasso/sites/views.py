@@ -10,23 +10,22 @@ import hashlib
 import math
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.errors import CannotFit, FedLassoError, SameResponse
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Around, Disclosure, Federation, Positive, Reply, Request, Shapes
 from fedlasso.federation.codec import encode
 from fedlasso.federation.federation import Prepared
-from fedlasso.federation.fixed_point import prepare_words, reaching, total_in_words
-from fedlasso.federation.magnitudes import Bound, Magnitudes, power_above, powers_above
+from fedlasso.federation.fixed_point import prepare_words, reaching
+from fedlasso.federation.magnitudes import Bound, Magnitudes, powers_above
 from fedlasso.federation.messages import Centre, Count, Factors, R, ResponseCentre, Split, reply_to
-from fedlasso.numerics import Array, find_loss
-from fedlasso.numerics.table import find_far
+from fedlasso.numerics import Array
 from fedlasso.sites.rows import PURPOSES
-from fedlasso.sites.site import INTERCEPT, Site
+from fedlasso.sites.site import Site
 from fedlasso.sites.site_weights import read_site_weight
 
 # Powers of two from one letter to the next: sizes are sent to a factor of about a million.
@@ -37,7 +36,7 @@ LETTERS = string.ascii_uppercase + string.ascii_lowercase
 class Orders(Reply):
     """Rows, whether values are missing, and letters for the columns, the response, the weights."""
 
-    rows: int
+    rows: Count[int]
     missing: bool
     letters: str
 
@@ -115,6 +114,38 @@ class ColumnSums(Request[Totals]):
             "sums": Bound(np.array(powers[:-1]) + heavy, words),
             "y_sum": Bound(int(powers[-1]) + heavy),
             "missing": Bound(heavy, words),
+        }
+
+
+class ResponseTotals(Reply):
+    """Training rows of a split, their weight, and the weighted sum of the response."""
+
+    rows: Count[int]
+    weight: Positive[float]
+    y_sum: float
+
+
+class ResponseSums(Request[ResponseTotals]):
+    """The sum of the response over the training rows of a split, bounded by `letters`."""
+
+    kind = "scaling"
+    discloses = Disclosure("the sum of the response and the number of rows")
+    split: Split = ""
+    letters: str = ""
+    site_weights: tuple[str, ...] = ()
+
+    def answer(self, site: Site) -> ResponseTotals:
+        weights = read_site_weight(self.site_weights, site.name) * site.weights(self.split)
+        y_sum = float((weights * site.disclosed).sum())
+        return ResponseTotals(int((weights > 0).sum()), float(weights.sum()), y_sum)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        *_, response, weight = map(int, read_powers(self.letters))
+        heavy = magnitudes.reach + weight
+        return {
+            "rows": Bound(magnitudes.reach),
+            "weight": Bound(heavy),
+            "y_sum": Bound(response + heavy),
         }
 
 
@@ -227,134 +258,3 @@ class Viewed(Around):
         if own or reply_to(type(request)).adds == "max":
             return self.inner.prepare(on_view, own)
         return prepare_words(self.inner, on_view, reaching(self._magnitudes, request))
-
-
-def share_intercept(view: Viewed) -> Viewed:
-    """Return a view with one intercept for all sites in place of their own, as new rows have."""
-    own = view.view
-    if not own.effects:
-        return view
-    shared = replace(own, effects=False)
-    if view.columns[-1] == INTERCEPT:
-        # The column of ones takes part again; its norm is that of the rows.
-        factors = np.append(own.factors[:-1], 1.0)
-        ones = int(own.powers[0])
-        powers = (*own.powers[:-2], str(ones), own.powers[-1])
-        shared = replace(
-            shared, factors=factors, powers=powers, terms=(*own.terms[:-1], str(ones + 1))
-        )
-    view.inner.ask(shared)
-    return Viewed(view.inner, shared)
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Means and factors of a view, and its rows.
-
-    Attributes
-    ----------
-    means, factors : arrays (p,); a factor of zero marks a constant column
-    sizes : training rows of every site
-    held_out : held-out rows of all sites, for the penalty and for the candidates
-    vectors : vectors of p numbers that each site sent for it
-    intercept : whether the last column is the intercept
-    """
-
-    means: Array
-    factors: Array
-    y_mean: float
-    sizes: tuple[int, ...]
-    held_out: tuple[int, int]
-    vectors: int
-    intercept: bool = False
-
-    @property
-    def rows(self) -> int:
-        return sum(self.sizes)
-
-    def original(self, b: Array) -> tuple[Array, float]:
-        """Return coefficients and intercept on the original scale."""
-        coefficients = b * self.factors
-        shift = self.y_mean - float(self.means @ coefficients)
-        if not self.intercept:
-            return coefficients, shift
-        return coefficients[:-1], shift + float(coefficients[-1])
-
-
-def ask_sizes(federation: Federation) -> tuple[str, Magnitudes, bool]:
-    """Return letters for the sizes of all sites, a bound of the rows, and if values are missing."""
-    orders = federation.ask(ColumnSizes())
-    columns = zip(*(o.letters for o in orders), strict=True)
-    letters = "".join(max(each, key=LETTERS.index) for each in columns)
-    rows = power_above(sum(o.rows for o in orders))
-    sizes = Magnitudes.unknown(len(federation.columns), rows)
-    return letters, sizes, any(o.missing for o in orders)
-
-
-def standardise(
-    federation: Federation, split: str = "", *, centre: bool = True, scale: bool = True
-) -> tuple[Viewed, Scaling]:
-    """Compute means and scales from sums over sites, and return the federation's view with them.
-
-    Each site sends three vectors of p numbers (a fourth if missing values are counted) and a few
-    scalars. Centring gives an unpenalised intercept; a constant column then has factor zero.
-    """
-    loss = find_loss(federation.loss)
-    letters, sizes, missing = ask_sizes(federation)
-    p = len(federation.columns)
-    weights = federation.site_weights
-    totals = total_in_words(federation, ColumnSums(split, letters, missing, weights), sizes)
-    m = totals.rows
-    if m == 0:
-        raise CannotFit("no training rows are left; hold out less, or give more rows")
-    if not loss.varies(totals.y_sum, totals.weight):
-        raise SameResponse(
-            f"the response is the same in all {'training ' * bool(split)}rows of all sites, so "
-            f"there is nothing to fit; give {loss.wants}, not all alike"
-        )
-    # Exactly one where all weights are one.
-    weight_scale = m / totals.weight
-    present = np.full(p, totals.weight)
-    if totals.missing is not None:
-        present -= totals.missing
-    means = totals.sums / np.where(present > 0, present, 1.0)
-    y_mean = totals.y_sum / totals.weight if loss.centres else 0.0
-    centred = CentredSquares(means, split, y_mean, letters, weights)
-    spread = total_in_words(federation, centred, sizes)
-    squares = weight_scale * spread.squares
-    y_squares = weight_scale * spread.y_squares
-    # A column varies if its standard deviation is above this fraction of its mean.
-    varies = squares > m * (1e-12 * means) ** 2
-    deviations = np.sqrt(squares / m) if scale else np.ones(p)
-    factors = np.divide(1.0, deviations, out=np.ones(p), where=varies)
-    about_zero = squares + m * means**2
-    if centre:
-        factors[~varies] = 0.0
-    else:
-        squares = about_zero
-        y_squares += m * y_mean**2
-        means = np.zeros(p)
-        y_mean = 0.0
-    ends_in_ones = federation.columns[-1] == INTERCEPT
-    if ends_in_ones:
-        # The column of ones is not standardised.
-        means[-1] = 0.0
-        # Sites' own intercepts take its place.
-        factors[-1] = 0.0 if federation.site_effects else 1.0
-        squares[-1] = about_zero[-1]
-    norms = np.sqrt(squares) * factors
-    # The norm of a column plus that of its mean in every row is at most twice the column's norm. A
-    # column with a mean far from zero is centred value by value.
-    terms = 2 * np.where(find_far(means, factors), norms, np.sqrt(about_zero) * factors)
-    rows_power = power_above(math.sqrt(m))
-    y_power = power_above(loss.slope_size(m, math.sqrt(y_squares)))
-    sizes = Magnitudes(rows_power, powers_above(norms), y_power, 0, powers_above(terms))
-    exponents = (tuple(map(str, sizes.products)), tuple(map(str, sizes.terms)))
-    effects = federation.site_effects
-    request = Standardise(means, factors, y_mean, split, *exponents, weight_scale, weights, effects)
-    replies = federation.ask(request)
-    rows = tuple(s.rows for s in replies)
-    held_out = (sum(s.penalty for s in replies), sum(s.candidate for s in replies))
-    vectors = 3 if totals.missing is None else 4
-    scaling = Scaling(means, factors, y_mean, rows, held_out, vectors, ends_in_ones)
-    return Viewed(federation, request), scaling

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fedlasso.fitting.paths import log_grid
 from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, within_uploads
 from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
 from fedlasso.procedures import Newton, Problem, Secant
+from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.sites import INTERCEPT
 
 PLAIN_LASSO = L1(1.0)
@@ -40,10 +41,33 @@ class GradientEvidence(Evidence):
     path_penalties: ClassVar[int]
     problem: Problem
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        budget: Budget,
+        form: Penalty = PLAIN_LASSO,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
         self.ledger = ledger
         self.budget = budget
         self.form = form
+        self.problem = fix_penalty(ledger, self._first_penalty, sizes)
+
+    @classmethod
+    def open(cls, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> Self:
+        """Return evidence with its first gradients."""
+        evidence = cls(ledger, budget, form)
+        run_together([evidence.opening()])
+        return evidence
+
+    @property
+    @abstractmethod
+    def _first_penalty(self) -> Penalty:
+        """The penalty of the model of the unpenalised columns alone."""
+
+    @abstractmethod
+    def opening(self) -> Asking[None]:
+        """Ask for the first gradients, as one of several whose questions go out together."""
 
     @property
     @abstractmethod
@@ -90,12 +114,16 @@ class SecantEvidence(GradientEvidence):
     path_tol = 0.01
     path_penalties = 30
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
-        super().__init__(ledger, budget, form)
-        self.problem = fix_penalty(ledger, 0.0)
-        run = Run(ledger, Secant(), self.problem)
-        self.known: Secants = run.until(after_rounds(1)).secants
-        budget.spend(1)
+    known: Secants
+
+    @property
+    def _first_penalty(self) -> Penalty:
+        return L1(0.0)
+
+    def opening(self) -> Asking[None]:
+        state = yield from Run(self.ledger, Secant(), self.problem).asking(after_rounds(1))
+        self.known = state.secants
+        self.budget.spend(1)
 
     @property
     def first_slopes(self) -> Array:
@@ -146,21 +174,25 @@ class NewtonEvidence(GradientEvidence):
     path_tol = 1e-3
     path_penalties = 20
 
-    def __init__(self, ledger: Ledger, budget: Budget, form: Penalty = PLAIN_LASSO) -> None:
-        super().__init__(ledger, budget, form)
-        p = len(ledger.columns)
+    state: NewtonState
+    _first_slopes: Array
+
+    @property
+    def _first_penalty(self) -> Penalty:
         # Infinite weights leave the unpenalised columns alone.
-        empty = L1(0.0, np.where(form.free(p), 0.0, np.inf), bounds=form.bounds)
-        self.problem = fix_penalty(ledger, empty)
-        run = Run(ledger, Newton(tol=self.path_tol), self.problem)
-        out = within_uploads(budget.left)
-        run.until(lambda run: run.state.step == "bound" or out(run))
+        weights = np.where(self.form.free(len(self.ledger.columns)), 0.0, np.inf)
+        return L1(0.0, weights, bounds=self.form.bounds)
+
+    def opening(self) -> Asking[None]:
+        run = Run(self.ledger, Newton(tol=self.path_tol), self.problem)
+        out = within_uploads(self.budget.left)
+        yield from run.asking(lambda run: run.state.step == "bound" or out(run))
         if run.state.step != "bound":
             raise FedLassoError(
-                f"uploads is {budget.vectors:.0f}, too few for a model without any column; give "
-                "more"
+                f"uploads is {self.budget.vectors:.0f}, too few for a model without any column; "
+                "give more"
             )
-        budget.spend(run.uploads)
+        self.budget.spend(run.uploads)
         self.state = run.state
         self._first_slopes = run.state.slopes
 
@@ -218,7 +250,15 @@ def open_within(
     federation: Federation, budget: Budget, form: Penalty = PLAIN_LASSO
 ) -> GradientEvidence:
     """Return evidence by gradients within a budget."""
-    ledger = metered(federation)
-    if find_loss(ledger.loss).quadratic and form.plain:
-        return SecantEvidence(ledger, budget, form)
-    return NewtonEvidence(ledger, budget, form)
+    evidence = make_evidence(metered(federation), budget, form)
+    run_together([evidence.opening()])
+    return evidence
+
+
+def make_evidence(
+    ledger: Ledger, budget: Budget, form: Penalty, sizes: Sequence[int] | None = None
+) -> GradientEvidence:
+    """Return evidence that is yet to be opened; without `sizes` the sites are asked for them."""
+    plain = find_loss(ledger.loss).quadratic and form.plain
+    kind = SecantEvidence if plain else NewtonEvidence
+    return kind(ledger, budget, form, sizes)

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from fedlasso.federation import Federation
+from fedlasso.federation import ask_together
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 from fedlasso.numerics.triangles import unpack
-from fedlasso.sites import FoldMoments, all_folds, count_numbers
+from fedlasso.sites import FoldMoments, Standardiser, Viewed, all_folds, count_numbers
 
 # Penalty of a refit without shrinkage, as a fraction of the largest useful one: without any there
 # is no duality gap to certify by.
@@ -56,11 +56,24 @@ class Folded(Evidence):
 
     @classmethod
     def ask(
-        cls, view: Federation, folds: int, seed: int = 0, *, centre: bool, scale: bool
+        cls,
+        view: Viewed,
+        folds: int,
+        seed: int = 0,
+        *,
+        centre: bool,
+        scale: bool,
+        standardiser: Standardiser | None = None,
     ) -> Folded:
-        """Ask the sites for the second moments of every fold of their rows."""
+        """Ask the sites for the second moments of every fold of their rows.
+
+        A `standardiser` defines the view in the same round trip.
+        """
         split = all_folds(folds, seed)
-        total = view.total(FoldMoments(split))
+        question = view.prepare(FoldMoments(split))
+        (total,) = (
+            standardiser.define([view], [question]) if standardiser else ask_together([question])
+        )
         size = len(view.columns) + 2
         moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.

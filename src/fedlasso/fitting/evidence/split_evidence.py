@@ -10,18 +10,18 @@ from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Federation, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
-from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, open_within
+from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, make_evidence
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import TOO_FEW, Validation, mean_effect, validate
-from fedlasso.numerics import Array, Penalty
+from fedlasso.numerics import Array, Penalty, find_loss
 from fedlasso.sites import (
     INTERCEPT,
     Scaling,
+    Standardiser,
     Viewed,
     all_folds,
-    share_intercept,
-    standardise,
+    with_shared_intercept,
 )
 
 # Vectors that standardising takes, at most, and gradients without which no path gets far.
@@ -73,16 +73,16 @@ class SplitEvidence(Evidence):
     @classmethod
     def open(
         cls,
-        federation: Federation,
+        standardiser: Standardiser,
         splits: Sequence[str],
         budget: Budget,
         form: Penalty = PLAIN_LASSO,
-        **scaling: bool,
     ) -> SplitEvidence:
-        """Standardise the training rows of every split by themselves, and ask first gradients.
+        """Standardise the training rows of every split, and ask first gradients.
 
-        `form` is the penalty at strength one in the units of the sites' columns, and `budget` that
-        of all splits together.
+        For least squares they are standardised by themselves, for other losses by means and scales
+        of all rows. `form` is the penalty at strength one in the units of the sites' columns, and
+        `budget` that of all splits together.
         """
         fewest = count_gradients(len(splits))
         if budget.left < fewest:
@@ -91,32 +91,29 @@ class SplitEvidence(Evidence):
                 f"splits, and that takes {fewest} or more; give more `uploads`, fewer folds "
                 "(`cv`), or a `penalty`"
             )
-        ledger = metered(federation)
-        used = {}
-        alone = None
-        for split in splits:
-            try:
-                view, own = standardise(ledger, split, **scaling)
-            except SameResponse as same:
-                # All rows of a rare class may be in one fold.
-                alone = same
-                budget.spend(SCALING // 2)
-                continue
-            budget.spend(own.vectors)
-            # With few rows a fold may be empty.
-            if own.held_out[0]:
-                used[split] = (view, own)
+        before = standardiser.vectors
+        quadratic = find_loss(standardiser.federation.loss).quadratic
+        measured = standardiser.measure(splits, shared=not quadratic)
+        budget.spend(standardiser.vectors - before)
+        views = {split: view for split, view in measured.items() if isinstance(view, Viewed)}
+        effects = {split: view for split, view in views.items() if view.site_effects}
+        judges = {split: with_shared_intercept(view) for split, view in effects.items()}
+        standardiser.define([*views.values(), *judges.values()])
+        # With few rows a fold may be empty.
+        used = {s: v for s, v in views.items() if standardiser.scaling(v).held_out[0]}
         if not used:
-            raise alone or CannotFit(f"the rows are {TOO_FEW}")
+            alone = [same for same in measured.values() if isinstance(same, SameResponse)]
+            raise alone[-1] if alone else CannotFit(f"the rows are {TOO_FEW}")
         each = int(budget.left) // len(used)
+        scalings = [standardiser.scaling(view) for view in used.values()]
         parts = {
-            split: open_within(view, budget.part(each), form.scaled(own.factors))
-            for split, (view, own) in used.items()
+            split: make_evidence(
+                metered(view), budget.part(each), form.scaled(own.factors), own.sizes
+            )
+            for (split, view), own in zip(used.items(), scalings, strict=True)
         }
-        rows = np.array([float(own.held_out[0]) for _, own in used.values()])
-        effects = {split: view for split, (view, _) in used.items() if view.site_effects}
-        judges = {split: share_intercept(view) for split, view in effects.items()}
-        scalings = [own for _, own in used.values()]
+        run_together([part.opening() for part in parts.values()])
+        rows = np.array([float(own.held_out[0]) for own in scalings])
         return cls(parts, rows, each, judges=judges, scalings=scalings)
 
     def fit_many(self, wanted: Sequence[Wanted]) -> tuple[PathPoint, ...]:

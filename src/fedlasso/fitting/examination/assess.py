@@ -38,7 +38,7 @@ from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.numerics import L1, Array, Response, one_thread
-from fedlasso.sites import Scaling, Site, SiteWeighted, Viewed, folds, standardise
+from fedlasso.sites import Scaling, Site, SiteWeighted, Standardiser, Viewed, folds, standardise
 from fedlasso.sites.assessing import (
     GroupsAt,
     PairsAt,
@@ -124,7 +124,8 @@ def fit_folds(
     form = penalty_of(settings, ledger.columns)
     splits = folds(FOLDS, settings.seed)
     budget = Budget(ledger, FOLDS * FOLD_UPLOADS)
-    evidence = SplitEvidence.open(ledger, splits, budget, form, **settings.scaling)
+    standardiser = Standardiser(ledger, **settings.scaling)
+    evidence = SplitEvidence.open(standardiser, splits, budget, form)
     wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
     points = evidence.fit_many(wanted)
     for _ in range(FOLD_TRIES):

@@ -11,7 +11,8 @@ from fedlasso.federation import Federation
 from fedlasso.federation.fixed_point import total_in_words
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
-from fedlasso.sites.views import ColumnSums, ask_sizes
+from fedlasso.sites.standardising import ask_orders
+from fedlasso.sites.views import ColumnSums
 
 # Counts of fewer rows at a site are withheld.
 MIN_CELL = 5
@@ -84,7 +85,7 @@ def ask_table(
 
     Squares are about the given means, by default those of all rows.
     """
-    letters, sizes, missing = ask_sizes(federation)
+    letters, sizes, missing, _ = ask_orders(federation)
     if means is None:
         totals = total_in_words(federation, ColumnSums("", letters, missing), sizes)
         holes = 0.0 if totals.missing is None else totals.missing

@@ -61,7 +61,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     splits = folds(gathered.plan.folds, settings.seed)
     left = int(context.budget.left)
     budget = context.budget.part(left - left // (len(splits) + 1))
-    evidence = SplitEvidence.open(ledger, splits, budget, PLAIN_LASSO, **settings.scaling)
+    evidence = SplitEvidence.open(context.standardiser, splits, budget)
     few = evidence.rows.sum() < FEW_ROWS
     lasso, cut = judge_lasso(evidence, reserve=RESERVE_FEW_ROWS if few else RESERVE)
     best = lasso.validation.select("min")
@@ -73,7 +73,7 @@ def fit_by_folds(goal: ComparedGoal, context: Context, gathered: Gathered) -> Fi
     rule = settings.rule_in_force
     one, at = choose_by_gradients(judged, (lasso, best), rule)
     spent = sum(part.budget.spent for part in evidence.parts.values())
-    last = SecantEvidence(
+    last = SecantEvidence.open(
         metered(gathered.view), context.budget.part(min(context.budget.left, GRADIENTS))
     )
     point = fit_all(last, float(lasso.penalties[best]), one, at, path)
@@ -135,7 +135,7 @@ def choose_on_holdout(
     before = ledger.costs
     uploads = int(budget.vectors)
     # One upload is left to the scalars: sizes, ||y||^2, three for every validated fit.
-    evidence = SecantEvidence(ledger, budget.part(uploads - 1))
+    evidence = SecantEvidence.open(ledger, budget.part(uploads - 1))
     rows = SplitEvidence({"": evidence}, np.ones(1), uploads, exact)
     grid = log_grid(evidence.largest_penalty, _count(uploads, HOLDOUT_GRID), HOLDOUT_RATIO)
     fits = fit_down(rows, go_below(grid, SMALLEST_RATIO), [PLAIN_LASSO], uploads // 2)
