@@ -164,5 +164,6 @@ class Display:
         sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
         most = bytes_of(max(sent, default=0))
-        so_far = f"{self._count} round trips, at most {most} sent by a site in all"
+        trips = f"{self._count} round trip{'s' * (self._count != 1)}"
+        so_far = f"{trips}, at most {most} sent by a site in all"
         return f"{doing} ({so_far}, {elapsed:.0f} s)"

@@ -161,6 +161,11 @@ class Standardiser:
     def _orders(self) -> ColumnOrders:
         return ask_orders(self.federation)
 
+    def take_orders(self, other: "Standardiser") -> None:
+        """Take over the orders of magnitude of the same sites' columns, if they are known."""
+        if "_orders" in vars(other):
+            self._orders = other._orders
+
     @property
     def rows(self) -> int:
         """All rows of all sites."""
