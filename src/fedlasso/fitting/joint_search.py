@@ -29,7 +29,7 @@ from fedlasso.fitting.validation import TOO_FEW, Curve, Rule, pool_errors
 from fedlasso.numerics import Array, Penalty, find_loss, one_thread
 from fedlasso.numerics.response import Places
 from fedlasso.numerics.triangles import unpack
-from fedlasso.procedures import Problem
+from fedlasso.procedures import Newton, Problem
 from fedlasso.procedures.newton_state import NewtonState
 from fedlasso.sites import (
     INTERCEPT,
@@ -76,9 +76,9 @@ EMPTY = 0.02
 BETWEEN = 0.6
 # Round trips that complete the fit to all rows before it is left to Newton.
 POLISHED = 6
-# A gap below this fraction of the loss is rounding.
-ROUNDING = 1e-9
 TINY = 1e-300
+# Round trips at one penalty after which second derivatives of the splits are asked.
+SLOW = 2
 # Round trips at one penalty after which the path ends there, and of a search in all.
 STUCK = 10
 MOST_TRIPS = 60
@@ -89,8 +89,8 @@ Send = Callable[[Sequence[Prepared]], tuple[Any, ...]]
 class Split:
     """One split: points on its training rows, and the views of the rows it holds out.
 
-    `judge` is that view without intercepts of the sites' own, and `effects` whether fits have those.
-    `misled` marks that second derivatives of all rows do not suffice.
+    `judge` is that view without intercepts of the sites' own, and `effects`
+    whether fits have those.
     """
 
     name: str
@@ -98,7 +98,6 @@ class Split:
     judge: Viewed
     effects: bool
     scaling: Scaling = field(init=False)
-    misled: bool = False
 
     @property
     def rows(self) -> float:
@@ -278,9 +277,11 @@ class JointSearch:
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(STEP)))
         self._grid = [self.largest * STEP**k for k in range(count)] if self.largest > 0 else [0.0]
         waited = 0
+        front = 0
         polished: dict[float, int] = {}
         while True:
-            front = self._front()
+            before, front = front, max(front, self._front())
+            waited = waited + 1 if front == before else 0
             judged = self._judged(front)
             ended = front == len(self._grid) or waited >= STUCK or self._has_risen(front)
             near: list[float] = []
@@ -297,12 +298,12 @@ class JointSearch:
                 self.cut = not ended
                 break
             window = [] if ended else self._grid[front : front + WINDOW]
-            allowed = {strength: self._allowed(strength) for strength in window}
-            allowed |= {strength: self._allowed(strength, strictly=True) for strength in near}
             # Every other round trip asks second derivatives of all rows.
             curved = bool(whole) or self.trips % 2 == 1
-            self._try(allowed, curved, window[:AHEAD] if whole is None else whole)
-            waited = 0 if self._front() > front else waited + 1
+            if waited >= SLOW:
+                for split in self.splits:
+                    split.points.misled = True
+            self._try(window, near, curved, window[:AHEAD] if whole is None else whole)
         self.cut = self.cut or waited >= STUCK
         return judged
 
@@ -334,11 +335,19 @@ class JointSearch:
         drop = self._errors(min(above))[0] - error if above else 0.0
         return max(CLOSE * se, DROP * drop) / 2
 
+    def _gap(self, points: Points, penalty: Penalty, strictly: bool) -> float:
+        return points.gap(penalty) if strictly else points.estimate_gap(penalty, self._curved)
+
+    @property
+    def _curved(self) -> list[Point]:
+        """Points on all rows with second derivatives."""
+        return [point for point in self.whole.known if point.H is not None]
+
     def _is_settled(self, strength: float, strictly: bool = False) -> bool:
         """Return whether the fits at a penalty are close enough."""
         penalty = self.form.at(strength)
         allowed = self._allowed(strength, strictly)
-        gaps = np.array([_gap(split.points, penalty) for split in self.splits])
+        gaps = np.array([self._gap(split.points, penalty, strictly) for split in self.splits])
         return bool(gaps @ self._fractions <= allowed and gaps.max() <= WORST * allowed)
 
     def _has_risen(self, front: int) -> bool:
@@ -388,8 +397,8 @@ class JointSearch:
 
     def _has_arrived(self, strength: float) -> bool:
         """Return whether the fit to all rows at a penalty is complete."""
-        penalty = self.form.at(strength)
-        return self.whole.best(penalty).certify(penalty).reaches(self.tol)
+        problem = replace(self.whole.problem, penalty=self.form.at(strength))
+        return Newton(tol=self.tol).arrived(problem, self.state(strength))
 
     def _judged(self, front: int) -> CandidateErrors:
         """Return the errors of the penalties that are settled."""
@@ -446,34 +455,44 @@ class JointSearch:
             step="bound",
         )
 
-    def _try(self, allowed: Mapping[float, float], curved: bool, whole: Sequence[float]) -> None:
-        """Try penalties on the splits whose gaps are larger than allowed, and `whole` on all rows.
+    def _try(
+        self,
+        window: Sequence[float],
+        near: Sequence[float],
+        curved: bool,
+        whole: Sequence[float],
+    ) -> None:
+        """Try penalties on the splits that have not settled them, and `whole` on all rows.
 
-        `curved` asks for second derivatives of all rows.
+        Fits at `near` decide. `curved` asks for second derivatives of all rows.
         """
-        known = [point for point in self.whole.known if point.H is not None]
+        strictly = dict.fromkeys(window, False) | dict.fromkeys(near, True)
+        allowed = {strength: self._allowed(strength, own) for strength, own in strictly.items()}
         trials: list[list[Trial]] = []
         asked: list[Asked] = []
         for points in self._everywhere:
             if points is self.whole:
                 wanted, bends = list(whole), curved
             else:
-                gaps = {strength: _gap(points, self.form.at(strength)) for strength in allowed}
-                wanted = [strength for strength in allowed if gaps[strength] > allowed[strength]]
-                bends = self._split_of(points).misled
+                bends = points.misled
+                wanted = [
+                    strength
+                    for strength, own in strictly.items()
+                    if self._gap(points, self.form.at(strength), own) > allowed[strength]
+                ]
             if not wanted:
                 continue
-            own = [points.propose(self.form.at(strength), known) for strength in wanted]
+            own = [points.propose(self.form.at(strength), self._curved) for strength in wanted]
             trials.append(own)
             models = np.column_stack([trial.b for trial in own])
             asked.append(Asked(points, models, self._columns_of(points, own) if bends else None))
         for own, found in zip(trials, self._ask(asked), strict=True):
-            ratios = [t.points.add(t, point) for t, point in zip(own, found, strict=True)]
-            if own[0].points is not self.whole:
-                self._split_of(own[0].points).misled = any(
-                    abs(ratio - 1) > MISLED and trial.promise > allowed[trial.penalty.strength]
-                    for trial, ratio in zip(own[:2], ratios[:2], strict=True)
-                )
+            points = own[0].points
+            ratios = [points.add(trial, point) for trial, point in zip(own, found, strict=True)]
+            points.misled = points is not self.whole and any(
+                abs(ratio - 1) > MISLED and trial.promise > allowed[trial.penalty.strength]
+                for trial, ratio in zip(own[:2], ratios[:2], strict=True)
+            )
 
     def _split_of(self, points: Points) -> Split:
         return next(split for split in self.splits if split.points is points)
@@ -483,7 +502,7 @@ class JointSearch:
         p = points.problem.p
         # Rows must be at least twice the columns, at every site.
         most = max(min(points.problem.sizes) // 2, 1)
-        if p <= min(NARROW, most):
+        if p <= min(NARROW, most) and len(trials) != 1:
             return np.arange(p)
         vectors = FROM_ALL if points is self.whole else FROM_SPLIT
         most = min(most, int(np.sqrt(2 * vectors * p)))
@@ -572,10 +591,3 @@ class JointSearch:
         self.trips += 1
         self.budget.spend((self.budget.numbers - before) / self.whole.problem.p)
         return answers
-
-
-def _gap(points: Points, penalty: Penalty) -> float:
-    """Return the gap of the best point; rounding errors count as none."""
-    best = points.best(penalty)
-    gap = best.gap(penalty)
-    return 0.0 if gap <= ROUNDING * abs(best.loss) else gap

@@ -26,6 +26,11 @@ from fedlasso.sites import SCALES
 SECANTS = 6
 # A column of unknown curvature is given this many times the mean one.
 CAREFUL = 1.5
+# A gap below this fraction of the loss is rounding, and so is a difference of two objectives.
+ROUNDING = 1e-9
+SAME = 1e-11
+# The gap is taken to be at most so many times what a trial promises, where promises are kept.
+TRUSTED = 2.0
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
 # a constant on the scale of standardised columns.
 TIMES = 3.0
@@ -106,28 +111,59 @@ class Points:
     ledger, problem : the view of the rows, and the pooled problem on them
     known : the points so far
     misses : how often trials from a point at a penalty failed to lower the objective
+    misled : whether a trial lowered the objective by much more or less than promised
     """
 
     ledger: Ledger
     problem: Problem
     known: list[Point] = field(default_factory=list)
     misses: dict[tuple[float, int], int] = field(default_factory=dict)
+    misled: bool = False
     _best: dict[float, tuple[int, Point | None]] = field(default_factory=dict)
+    _trials: dict[float, tuple[int, int, Trial | None]] = field(default_factory=dict)
 
     def best(self, penalty: Penalty) -> Point:
-        """Return the point with the lowest objective."""
+        """Return the point with the lowest objective; of those equal but for rounding, the gap."""
         seen, best = self._best.get(penalty.strength, (0, None))
-        new = self.known[seen:] if best is None else [best, *self.known[seen:]]
-        found = min(new, key=lambda point: point.objective(penalty))
-        self._best[penalty.strength] = (len(self.known), found)
-        return found
+        for point in self.known[seen:]:
+            if best is None or self._is_better(point, best, penalty):
+                best = point
+        assert best is not None
+        self._best[penalty.strength] = (len(self.known), best)
+        return best
+
+    def _is_better(self, point: Point, other: Point, penalty: Penalty) -> bool:
+        fall = other.objective(penalty) - point.objective(penalty)
+        if abs(fall) > SAME * abs(other.loss):
+            return fall > 0
+        return point.certify(penalty).gap < other.certify(penalty).gap
 
     def differ(self, form: Penalty, strength: float, other: float) -> bool:
         """Return whether two strengths have different best points."""
         return self.best(form.at(strength)) is not self.best(form.at(other))
 
+    def gap(self, penalty: Penalty) -> float:
+        """Return the duality gap of the best point; rounding errors count as none."""
+        best = self.best(penalty)
+        gap = best.gap(penalty)
+        return 0.0 if gap <= ROUNDING * abs(best.loss) else gap
+
+    def estimate_gap(self, penalty: Penalty, others: Sequence[Point]) -> float:
+        """Return the gap, or what the next trial promises if trials keep their promises."""
+        gap = self.gap(penalty)
+        if self.misled or gap == 0.0:
+            return gap
+        return min(gap, TRUSTED * self.propose(penalty, others).promise)
+
     def propose(self, penalty: Penalty, others: Sequence[Point] = ()) -> Trial:
         """Return the model to try next; `others` are points of other rows with curvature."""
+        known, elsewhere, trial = self._trials.get(penalty.strength, (0, 0, None))
+        if trial is None or (known, elsewhere) != (len(self.known), len(others)):
+            trial = self._propose(penalty, others)
+            self._trials[penalty.strength] = (len(self.known), len(others), trial)
+        return trial
+
+    def _propose(self, penalty: Penalty, others: Sequence[Point]) -> Trial:
         p = self.problem.p
         base = self.best(penalty)
         thresholds = penalty.thresholds(p)
@@ -158,7 +194,7 @@ class Points:
     def add(self, trial: Trial, point: Point) -> float:
         """Keep a point; return its decrease of the objective as a fraction of the promise."""
         fall = trial.base.objective(trial.penalty) - point.objective(trial.penalty)
-        if not fall > 0:
+        if not fall > -SAME * abs(point.loss):
             key = (trial.penalty.strength, id(trial.base))
             self.misses[key] = self.misses.get(key, 0) + 1
         if np.isfinite(point.loss) and np.isfinite(point.slopes).all():
