@@ -3,8 +3,8 @@
 Penalties go down by halves from the largest useful one. Every round trip tries the next few of them
 on every split, each from the best point so far, and asks for held-out errors too. A fit counts as
 soon as its duality gap is small against what decides: the standard error of the held-out error, or
-the decrease of the error at this penalty. Second derivatives are asked of all rows, at every other
-round trip, and of a split only where those mislead. When the error rises, the penalties beside the
+the decrease of the error at this penalty. Second derivatives are asked of all rows, every other
+round trip, and gradients correct them for the splits. When the error rises, the penalties beside the
 best one are tried, and the fit to all rows at the chosen penalty is completed meanwhile.
 """
 
@@ -61,15 +61,11 @@ WORST = 4.0
 # than this fraction of its standard error.
 RISEN = 2
 FLAT = 0.05
-# Second derivatives of a split are asked if a trial lowers the objective by a fraction of what was
-# promised that differs from one by more than this.
-MISLED = 0.4
 # Second derivatives of all columns up to so many, else of those in the model or almost steep
-# enough for it: at most so many vectors of p numbers from all rows and from a split.
+# enough for it: at most so many vectors of p numbers.
 NARROW = 64
 STEEP = 0.9
-FROM_ALL = 20
-FROM_SPLIT = 4
+CURVATURE = 20
 # Slopes of unpenalised columns that the first models may have, against the steepest of all.
 EMPTY = 0.02
 # Penalties closer than this ratio have none between them.
@@ -77,8 +73,6 @@ BETWEEN = 0.6
 # Round trips that complete the fit to all rows before it is left to Newton.
 POLISHED = 6
 TINY = 1e-300
-# Round trips at one penalty after which second derivatives of the splits are asked.
-SLOW = 2
 # Round trips at one penalty after which the path ends there, and of a search in all.
 STUCK = 10
 MOST_TRIPS = 60
@@ -231,7 +225,7 @@ class JointSearch:
                 Asked(points, b[:, None], None)
                 for points, b in zip(self._everywhere, models, strict=True)
             ]
-            asked[-1] = replace(asked[-1], columns=self._columns_of(self.whole, []))
+            asked[-1] = replace(asked[-1], columns=self._columns_of([]))
             found = [own[0] for own in self._ask(asked, send)]
             send = ask_together
             for points, point in zip(self._everywhere, found, strict=True):
@@ -300,9 +294,6 @@ class JointSearch:
             window = [] if ended else self._grid[front : front + WINDOW]
             # Every other round trip asks second derivatives of all rows.
             curved = bool(whole) or self.trips % 2 == 1
-            if waited >= SLOW:
-                for split in self.splits:
-                    split.points.misled = True
             self._try(window, near, curved, window[:AHEAD] if whole is None else whole)
         self.cut = self.cut or waited >= STUCK
         return judged
@@ -335,9 +326,6 @@ class JointSearch:
         drop = self._errors(min(above))[0] - error if above else 0.0
         return max(CLOSE * se, DROP * drop) / 2
 
-    def _gap(self, points: Points, penalty: Penalty, strictly: bool) -> float:
-        return points.gap(penalty) if strictly else points.estimate_gap(penalty, self._curved)
-
     @property
     def _curved(self) -> list[Point]:
         """Points on all rows with second derivatives."""
@@ -347,7 +335,7 @@ class JointSearch:
         """Return whether the fits at a penalty are close enough."""
         penalty = self.form.at(strength)
         allowed = self._allowed(strength, strictly)
-        gaps = np.array([self._gap(split.points, penalty, strictly) for split in self.splits])
+        gaps = np.array([split.points.gap(penalty) for split in self.splits])
         return bool(gaps @ self._fractions <= allowed and gaps.max() <= WORST * allowed)
 
     def _has_risen(self, front: int) -> bool:
@@ -472,40 +460,32 @@ class JointSearch:
         asked: list[Asked] = []
         for points in self._everywhere:
             if points is self.whole:
-                wanted, bends = list(whole), curved
+                wanted = list(whole)
             else:
-                bends = points.misled
-                wanted = [
-                    strength
-                    for strength, own in strictly.items()
-                    if self._gap(points, self.form.at(strength), own) > allowed[strength]
-                ]
+                gaps = {strength: points.gap(self.form.at(strength)) for strength in allowed}
+                wanted = [strength for strength in allowed if gaps[strength] > allowed[strength]]
             if not wanted:
                 continue
             own = [points.propose(self.form.at(strength), self._curved) for strength in wanted]
             trials.append(own)
             models = np.column_stack([trial.b for trial in own])
-            asked.append(Asked(points, models, self._columns_of(points, own) if bends else None))
+            bends = curved and points is self.whole
+            asked.append(Asked(points, models, self._columns_of(own) if bends else None))
         for own, found in zip(trials, self._ask(asked), strict=True):
-            points = own[0].points
-            ratios = [points.add(trial, point) for trial, point in zip(own, found, strict=True)]
-            points.misled = points is not self.whole and any(
-                abs(ratio - 1) > MISLED and trial.promise > allowed[trial.penalty.strength]
-                for trial, ratio in zip(own[:2], ratios[:2], strict=True)
-            )
+            for trial, point in zip(own, found, strict=True):
+                trial.points.add(trial, point)
 
     def _split_of(self, points: Points) -> Split:
         return next(split for split in self.splits if split.points is points)
 
-    def _columns_of(self, points: Points, trials: Sequence[Trial]) -> Places:
+    def _columns_of(self, trials: Sequence[Trial]) -> Places:
         """Return the columns whose second derivatives are asked."""
-        p = points.problem.p
+        p = self.whole.problem.p
         # Rows must be at least twice the columns, at every site.
-        most = max(min(points.problem.sizes) // 2, 1)
+        most = max(min(self.whole.problem.sizes) // 2, 1)
         if p <= min(NARROW, most) and len(trials) != 1:
             return np.arange(p)
-        vectors = FROM_ALL if points is self.whole else FROM_SPLIT
-        most = min(most, int(np.sqrt(2 * vectors * p)))
+        most = min(most, int(np.sqrt(2 * CURVATURE * p)))
         free = self.form.free(p)
         if not trials:
             return np.flatnonzero(free)[:most]

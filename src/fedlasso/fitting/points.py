@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import linprog
 
 from fedlasso.federation import Ledger
 from fedlasso.fitting.evidence import PathPoint
@@ -29,8 +30,8 @@ CAREFUL = 1.5
 # A gap below this fraction of the loss is rounding, and so is a difference of two objectives.
 ROUNDING = 1e-9
 SAME = 1e-11
-# The gap is taken to be at most so many times what a trial promises, where promises are kept.
-TRUSTED = 2.0
+# Nearest points whose slopes are mixed for a bound.
+MIXED = 12
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
 # a constant on the scale of standardised columns.
 TIMES = 3.0
@@ -88,7 +89,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A model to ask about, the point it starts from, and how much lower it should be.
+    """A model to ask about at a penalty, and the point it starts from.
 
     `H` has the curvature that it relies on, in some columns.
     """
@@ -97,7 +98,6 @@ class Trial:
     penalty: Penalty
     b: Array
     base: Point
-    promise: float
     columns: Places
     H: Array
 
@@ -111,15 +111,14 @@ class Points:
     ledger, problem : the view of the rows, and the pooled problem on them
     known : the points so far
     misses : how often trials from a point at a penalty failed to lower the objective
-    misled : whether a trial lowered the objective by much more or less than promised
     """
 
     ledger: Ledger
     problem: Problem
     known: list[Point] = field(default_factory=list)
     misses: dict[tuple[float, int], int] = field(default_factory=dict)
-    misled: bool = False
     _best: dict[float, tuple[int, Point | None]] = field(default_factory=dict)
+    _gaps: dict[float, tuple[int, float]] = field(default_factory=dict)
     _trials: dict[float, tuple[int, int, Trial | None]] = field(default_factory=dict)
 
     def best(self, penalty: Penalty) -> Point:
@@ -144,16 +143,52 @@ class Points:
 
     def gap(self, penalty: Penalty) -> float:
         """Return the duality gap of the best point; rounding errors count as none."""
-        best = self.best(penalty)
-        gap = best.gap(penalty)
-        return 0.0 if gap <= ROUNDING * abs(best.loss) else gap
+        seen, gap = self._gaps.get(penalty.strength, (0, np.inf))
+        if seen < len(self.known):
+            best = self.best(penalty)
+            gap = min(best.gap(penalty), best.objective(penalty) - self._mix(best, penalty))
+            gap = 0.0 if gap <= ROUNDING * abs(best.loss) else gap
+            self._gaps[penalty.strength] = (len(self.known), gap)
+        return gap
 
-    def estimate_gap(self, penalty: Penalty, others: Sequence[Point]) -> float:
-        """Return the gap, or what the next trial promises if trials keep their promises."""
-        gap = self.gap(penalty)
-        if self.misled or gap == 0.0:
-            return gap
-        return min(gap, TRUSTED * self.propose(penalty, others).promise)
+    def _mix(self, best: Point, penalty: Penalty) -> float:
+        """Return a lower bound on the objective from the slopes of several points.
+
+        The dual value is concave in the slopes, so that of a mixture is at least the mixture of
+        values: the best mixture within the penalty's thresholds is a linear program.
+        """
+        if penalty.smooth_part(best.b.size) is not None or penalty.bounds is not None:
+            return -np.inf
+        near = sorted(self.known, key=lambda point: _distance(point, best))[:MIXED]
+        values = np.array([point.loss - float(point.b @ point.slopes) for point in near])
+        slopes = np.column_stack([point.slopes for point in near])
+        thresholds = penalty.thresholds(best.b.size)
+        free = penalty.free(best.b.size)
+        # Slopes of unpenalised columns should cancel; what is left costs as in `Point.gap`.
+        costs = np.repeat(1 + np.abs(best.b[free]), 2)
+        on = np.isfinite(thresholds) & ~free
+        rows = slopes[on] / thresholds[on, None]
+        spare = np.zeros((2 * len(rows), costs.size))
+        total = np.concatenate([np.ones(len(near)), np.zeros(costs.size)])
+        found = linprog(
+            np.concatenate([-values, costs]),
+            np.vstack([np.hstack([np.vstack([rows, -rows]), spare]), total]),
+            np.ones(2 * len(rows) + 1),
+            np.hstack([slopes[free], np.kron(np.eye(free.sum()), [1.0, -1.0])])
+            if free.any()
+            else None,
+            np.zeros(free.sum()) if free.any() else None,
+        )
+        if found.x is None:
+            return -np.inf
+        share = found.x[: len(near)]
+        share = share / max(share.sum(), 1.0)
+        mixed = slopes @ share
+        scale = min(
+            1.0, 1.0 / max(float(np.abs(mixed[on] / thresholds[on]).max(initial=0.0)), 1e-300)
+        )
+        left = np.abs(mixed[free]) @ (1 + np.abs(best.b[free]))
+        return float(scale * (share @ values) - scale * left)
 
     def propose(self, penalty: Penalty, others: Sequence[Point] = ()) -> Trial:
         """Return the model to try next; `others` are points of other rows with curvature."""
@@ -178,11 +213,11 @@ class Points:
             slopes = slopes + ridges[on] * base.b[on]
             H = H + np.diag(ridges[on])
         bounds = None if penalty.bounds is None else penalty.bounds.part(on)
-        x, promise = solve_step(H, slopes, thresholds[on], base.b[on], bounds)
+        x, _ = solve_step(H, slopes, thresholds[on], base.b[on], bounds)
         b = base.b.copy()
         b[on] = x
         step = (b - base.b) * self._shorten(penalty, base, b)
-        return Trial(self, penalty, base.b + step, base, promise, on, loss)
+        return Trial(self, penalty, base.b + step, base, on, loss)
 
     def _shorten(self, penalty: Penalty, base: Point, b: Array) -> float:
         """Return the fraction of a step that is taken."""
@@ -191,15 +226,14 @@ class Points:
         halved = self.misses.get((penalty.strength, id(base)), 0)
         return min(1.0, most / length if length > 0 else 1.0) / 2.0**halved
 
-    def add(self, trial: Trial, point: Point) -> float:
-        """Keep a point; return its decrease of the objective as a fraction of the promise."""
+    def add(self, trial: Trial, point: Point) -> None:
+        """Keep a point, and whether the trial has failed to lower the objective."""
         fall = trial.base.objective(trial.penalty) - point.objective(trial.penalty)
         if not fall > -SAME * abs(point.loss):
             key = (trial.penalty.strength, id(trial.base))
             self.misses[key] = self.misses.get(key, 0) + 1
         if np.isfinite(point.loss) and np.isfinite(point.slopes).all():
             self.known.append(point)
-        return fall / trial.promise if trial.promise > 0 else 1.0
 
     def _curvature(self, base: Point, others: Sequence[Point]) -> tuple[Places, Array]:
         """Return columns and their approximate second derivatives at a point."""
