@@ -29,7 +29,7 @@ SECANTS = 6
 CAREFUL = 1.5
 # A gap below this fraction of the loss is rounding, and so is a difference of two objectives.
 ROUNDING = 1e-9
-SAME = 1e-11
+SAME = 1e-7
 # Nearest points whose slopes are mixed for a bound.
 MIXED = 12
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
@@ -59,6 +59,16 @@ class Point:
 
     def objective(self, penalty: Penalty) -> float:
         return self.loss + penalty.value(self.b)
+
+    def is_better(self, other: Point, penalty: Penalty) -> bool:
+        """Return whether the objective is lower than that of another point.
+
+        Where sums of losses differ by little more than rounding, the certificate decides.
+        """
+        fall = other.objective(penalty) - self.objective(penalty)
+        if abs(fall) > SAME * abs(other.loss):
+            return fall > 0
+        return self.certify(penalty).gap < other.certify(penalty).gap
 
     def certify(self, penalty: Penalty) -> Certificate:
         """Return how far the model is from the optimum, without another question.
@@ -122,20 +132,14 @@ class Points:
     _trials: dict[float, tuple[int, int, Trial | None]] = field(default_factory=dict)
 
     def best(self, penalty: Penalty) -> Point:
-        """Return the point with the lowest objective; of those equal but for rounding, the gap."""
+        """Return the point with the lowest objective."""
         seen, best = self._best.get(penalty.strength, (0, None))
         for point in self.known[seen:]:
-            if best is None or self._is_better(point, best, penalty):
+            if best is None or point.is_better(best, penalty):
                 best = point
         assert best is not None
         self._best[penalty.strength] = (len(self.known), best)
         return best
-
-    def _is_better(self, point: Point, other: Point, penalty: Penalty) -> bool:
-        fall = other.objective(penalty) - point.objective(penalty)
-        if abs(fall) > SAME * abs(other.loss):
-            return fall > 0
-        return point.certify(penalty).gap < other.certify(penalty).gap
 
     def differ(self, form: Penalty, strength: float, other: float) -> bool:
         """Return whether two strengths have different best points."""
@@ -228,8 +232,7 @@ class Points:
 
     def add(self, trial: Trial, point: Point) -> None:
         """Keep a point, and whether the trial has failed to lower the objective."""
-        fall = trial.base.objective(trial.penalty) - point.objective(trial.penalty)
-        if not fall > -SAME * abs(point.loss):
+        if not point.is_better(trial.base, trial.penalty):
             key = (trial.penalty.strength, id(trial.base))
             self.misses[key] = self.misses.get(key, 0) + 1
         if np.isfinite(point.loss) and np.isfinite(point.slopes).all():
