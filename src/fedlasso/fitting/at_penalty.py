@@ -1,5 +1,6 @@
 """Fits at one penalty, by a procedure or for a goal, and the certificate of any model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from fedlasso.fitting.evidence import SecantEvidence, SplitEvidence
 from fedlasso.fitting.evidence.gradient_evidence import WIDE
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.gradient_tuning import search_penalty_curve
+from fedlasso.fitting.joint_search import JointSearch
 from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
 from fedlasso.fitting.result import AtPenalty, Fit, Status
 from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
@@ -60,6 +62,7 @@ def fit(
     tol: float = 1e-8,
     exact: bool = True,
     state: Any = None,
+    sizes: Sequence[int] | None = None,
 ) -> Fit:
     """Fit one model across the sites of a federation by a procedure.
 
@@ -80,6 +83,7 @@ def fit(
     exact : take standard errors from fourth powers of errors, as the paper does; sites with a
         policy do not send them
     state : where the procedure starts, if not at its own beginning
+    sizes : training rows of each site, if known
 
     Examples
     --------
@@ -97,7 +101,7 @@ def fit(
         raise FedLassoError(f"rounds is {rounds!r}; give a whole number, 1 or more")
     ledger = metered(federation)
     before = ledger.costs
-    problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty)
+    problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty, sizes)
     run = Run(ledger, procedure, problem, state=state)
     in_rounds = after_rounds(rounds)
     in_uploads = within_uploads(uploads)
@@ -236,6 +240,7 @@ def fit_any_loss(
     uploads: float,
     tol: float,
     state: NewtonState | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> Fit:
     """Fit any smooth loss to the rows of all sites, within so many uploads."""
     newton = Newton(tol=max(tol, FINEST_GAP))
@@ -247,6 +252,7 @@ def fit_any_loss(
         uploads=uploads,
         tol=newton.tol,
         state=state,
+        sizes=sizes,
     )
     assert isinstance(result.state, NewtonState)
     assert result.certificate is not None
@@ -281,16 +287,34 @@ def search_and_fit(
     """Let held-out rows choose the penalty, within two thirds of the budget, and fit there."""
     settings = context.settings
     budget = context.budget.part(context.budget.left * 2 // 3)
-    evidence = SplitEvidence.open(context.standardiser, splits, budget, context.form)
-    if 1 < len(evidence.splits) < len(splits):
-        missing = len(splits) - len(evidence.splits)
-        judged_on = f"{len(evidence.splits)} of {judged_on}"
-        context.notify(
-            f"{missing} of {len(splits)} folds left out: no rows held out, or one kind of response "
-            "among all others"
-        )
-    curve = search_penalty_curve(evidence, settings.rule_in_force)
-    return fit_at(context, curve.lam, curve, plan, judged_on)
+    if settings.plain:
+        evidence = SplitEvidence.open(context.standardiser, splits, budget, context.form)
+        judged_on = _count_splits(context, splits, evidence.splits, judged_on)
+        curve = search_penalty_curve(evidence, settings.rule_in_force)
+        return fit_at(context, curve.lam, curve, plan, judged_on)
+    # A procedure makes the last fit itself.
+    tol = max(settings.tol, FINEST_GAP) if settings.procedure is None else np.inf
+    search = JointSearch.open(
+        context.standardiser, splits, context.form, budget, tol, settings.rule_in_force
+    )
+    used = [split.name for split in search.splits]
+    judged_on = _count_splits(context, splits, used, judged_on)
+    curve = search.find_curve()
+    state = search.state(curve.lam) if settings.procedure is None else None
+    return fit_at(context, curve.lam, curve, plan, judged_on, state)
+
+
+def _count_splits(
+    context: Context, splits: Sequence[str], used: Sequence[str], judged_on: str
+) -> str:
+    """Return what judges, and say if some folds cannot."""
+    if not 1 < len(used) < len(splits):
+        return judged_on
+    context.notify(
+        f"{len(splits) - len(used)} of {len(splits)} folds left out: no rows held out, or one kind "
+        "of response among all others"
+    )
+    return f"{len(used)} of {judged_on}"
 
 
 def fit_at(
@@ -299,8 +323,12 @@ def fit_at(
     curve: Curve | None = None,
     plan: str = "",
     judged_on: str = HELD_OUT,
+    state: NewtonState | None = None,
 ) -> Fit:
-    """Fit all rows at one penalty: by a procedure, by second moments or by gradients."""
+    """Fit all rows at one penalty: by a procedure, by second moments or by gradients.
+
+    `state` is where a fit by gradients goes on.
+    """
     settings = context.settings
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
@@ -314,7 +342,7 @@ def fit_at(
     elif settings.plain:
         result = fit_exactly(view, strength, left, settings.tol)
     else:
-        result = fit_any_loss(view, penalty, left, settings.tol)
+        result = fit_any_loss(view, penalty, left, settings.tol, state, scaling.sizes)
     reason = _explain(settings, result, judged_on)
     return replace(result, reason=reason, curve=curve, plan=plan, view=view.view, scaling=scaling)
 

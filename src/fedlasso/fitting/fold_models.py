@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlasso.numerics import Array
-from fedlasso.sites import Scaling
+from fedlasso.sites import Scaling, all_folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,17 @@ class FoldModels:
         """Return models from their coefficients and intercepts."""
         intercepts = np.array([intercept for _, intercept in models])
         return cls(split, np.column_stack([b for b, _ in models]), intercepts)
+
+    @classmethod
+    def of_splits(
+        cls, splits: Sequence[str], models: Sequence[tuple[Array, float]]
+    ) -> FoldModels | None:
+        """Return one model per split, if the splits are all folds of an assignment."""
+        words = splits[0].split()
+        if words[:1] != ["fold"] or int(words[3]) != len(splits):
+            return None
+        _, _, _, count, seed = words
+        return cls.of(all_folds(int(count), int(seed)), models)
 
     @property
     def count(self) -> int:

@@ -52,5 +52,8 @@ from fedlasso.sites.standardising import Standardiser as Standardiser
 from fedlasso.sites.standardising import share_intercept as share_intercept
 from fedlasso.sites.standardising import standardise as standardise
 from fedlasso.sites.standardising import with_shared_intercept as with_shared_intercept
+from fedlasso.sites.trials import SCALES as SCALES
+from fedlasso.sites.trials import DeviancesAt as DeviancesAt
+from fedlasso.sites.trials import TrialsAt as TrialsAt
 from fedlasso.sites.views import Standardise as Standardise
 from fedlasso.sites.views import Viewed as Viewed

@@ -175,6 +175,11 @@ class Standardiser:
         """Return whether the sites have sent the sums that standardise a split."""
         return split in self._summaries
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All rows of each site."""
+        return self._orders.rows
+
     def standardise(self, split: str = "") -> tuple[Viewed, Scaling]:
         """Return the view of a split's training rows, standardised by themselves."""
         found = self.standardise_splits([split])[split]
@@ -226,6 +231,11 @@ class Standardiser:
                 view.means, view.factors, view.y_mean, rows, held_out, vectors, self._ends_in_ones
             )
         return answers[len(new) :]
+
+    def response_mean(self, split: str) -> float:
+        """Return the mean response of a split's training rows."""
+        totals = self._totals[split]
+        return totals.y_sum / totals.weight
 
     def scaling(self, view: Viewed) -> Scaling:
         """Return means, factors and rows of a view that was defined here."""

@@ -20,7 +20,6 @@ from fedlasso.sites import (
     Scaling,
     Standardiser,
     Viewed,
-    all_folds,
     with_shared_intercept,
 )
 
@@ -137,19 +136,13 @@ class SplitEvidence(Evidence):
 
         With intercepts of the sites' own, a model has their mean.
         """
-        first, *_ = (*self.splits[0].split(), "")
-        if first != "fold":
-            return None
-        _, _, _, count, seed = self.splits[0].split()
-        if int(count) != len(self.splits):
-            return None
         models = []
         for part, scaling, fit in zip(self.parts.values(), self.scalings, fits, strict=True):
             coefficients, intercept = scaling.original(fit.coefficients)
             if part.ledger.site_effects:
                 intercept += mean_effect(part.ledger, fit.coefficients)
             models.append((coefficients, intercept))
-        return FoldModels.of(all_folds(int(count), int(seed)), models)
+        return FoldModels.of_splits(self.splits, models)
 
     def hold_out(self, fits: Sequence[PathPoint]) -> list[Validation]:
         """Return errors of one fit per split on the rows that the split holds out.

@@ -76,6 +76,10 @@ class Loss(ABC):
     def mean(self, eta: Array) -> Array:
         """Return the inverse link: the expected value, probability, rate or relative risk."""
 
+    def link(self, mean: float) -> float:
+        """Return the linear predictor at which all rows would have this mean; zero if unknown."""
+        return 0.0
+
     def deviance(self, eta: Array, rows: Response) -> Array:
         return 2 * self.values(eta, rows)
 

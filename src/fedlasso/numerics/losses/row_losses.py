@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import expit, logit, xlogy
 
 from fedlasso.numerics.losses.loss import RowLoss
 from fedlasso.numerics.machine import Array
@@ -65,6 +65,9 @@ class BinomialLoss(RowLoss):
     def mean(self, eta: Array) -> Array:
         return np.asarray(expit(eta))
 
+    def link(self, mean: float) -> float:
+        return float(logit(mean))
+
     def varies(self, total: float, weight: float) -> bool:
         return 0 < total < weight * (1 - 1e-12)
 
@@ -98,6 +101,9 @@ class PoissonLoss(RowLoss):
 
     def mean(self, eta: Array) -> Array:
         return np.exp(np.minimum(eta, LARGEST_ETA))
+
+    def link(self, mean: float) -> float:
+        return float(np.log(mean))
 
     def varies(self, total: float, weight: float) -> bool:
         return total > 0
