@@ -257,15 +257,17 @@ def test_a_full_disk_is_told_with_the_command_that_goes_on(
     command = ("fit", *files, "--target", "y", "--no-compare", "--out")
     assert run(*command, tmp_path / "whole") == 0
     room = 5
+    written = Path.replace
 
-    def full(descriptor: int) -> None:
+    def fill(path: Path, target: Path) -> Path:
         nonlocal room
         room -= 1
         if room < 0:
             raise OSError(28, "No space left on device")
+        return written(path, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr("os.fsync", full)
+        patched.setattr(Path, "replace", fill)
         assert run(*command, out) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert "No space left on device; finished work is kept: free disk space, then continue" in line
