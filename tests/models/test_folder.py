@@ -23,6 +23,8 @@ from fedlasso import Certificate, models
 from fedlasso.cli import main
 from fedlasso.models import read_document
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 # Answers that a held fit has before it is stopped.
 ANSWERS = 25
 
@@ -67,6 +69,7 @@ def test_one_table_with_a_site_column_is_the_same_as_files(tmp_path: Path) -> No
     np.testing.assert_allclose(one, two[one.index], atol=1e-9)
 
 
+@pytest.mark.usefixtures("charts")
 @pytest.mark.full
 @pytest.mark.parametrize(
     "options", [(), ("--cv", 3), ("--goal", "selection"), ("--procedure", "ST")]
@@ -99,6 +102,7 @@ def test_a_model_folder_tells_everything(
     assert "already contains a model" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("charts")
 def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--out", out) == 0
@@ -305,6 +309,7 @@ def test_a_target_of_zeros_and_ones_is_warned_of_once(
     assert "the target &#x27;y&#x27; is 0 or 1" in (out / "card.html").read_text()
 
 
+@pytest.mark.usefixtures("charts")
 def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, page = write_sites(tmp_path), tmp_path / "diagnosis.html"
     assert run("diagnose", *files, "--target", "y", "--penalty", 0.1, "--out", page) == 0

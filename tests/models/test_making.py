@@ -30,6 +30,8 @@ from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 R = TypeVar("R", bound=Reply)
 OWN_MODEL = "a site's own model after local steps, weighted by its rows"
 OWN_LASSO = "a site's own Lasso, weighted by its rows"
@@ -52,6 +54,7 @@ def _with(
     return opened[0], settings, opened[1]
 
 
+@pytest.mark.usefixtures("charts")
 def test_what_is_written_is_read_back_and_written_again(
     document: ModelDocument, tmp_path: Path
 ) -> None:

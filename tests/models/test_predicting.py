@@ -10,6 +10,8 @@ from helpers.models.files import draw_frame, write_sites
 
 from fedlasso.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 
 def run(*arguments: object) -> int:
     return main([str(a) for a in arguments])
