@@ -125,7 +125,7 @@ def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
 
 def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     new = draw_frame(20, 9).drop(columns="y")
     new[new.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
     assert run("predict", out, tmp_path / "new.csv", "--out", tmp_path / "predictions.csv") == 0
@@ -159,7 +159,7 @@ def test_a_constant_column_is_dropped_with_a_notice(
     for j in range(2):
         draw_frame(40, j).assign(country=1, noise1=float(j)).to_csv(tmp_path / f"s{j}.csv")
     files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     notice = "fedlasso: notice: column 'country' is constant; its coefficient is 0"
     assert notice in capsys.readouterr().err.splitlines()
     assert coefficients(out)["country"] == 0
@@ -201,7 +201,7 @@ def test_resuming_refuses_files_that_have_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     (out / "model.json").unlink()
     draw_frame(61, 0).to_csv(files[0], index=False)
     assert run("fit", "--resume", out) == 2
