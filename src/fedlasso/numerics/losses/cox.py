@@ -157,9 +157,10 @@ class _Terms:
         wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
         v = (self.mass * (wide.T / self.left)).T
         groups = self.group, self.sets.group
-        out = np.zeros((len(self._log_w), v.shape[1]))
-        sums = np.zeros((2, len(self._log_all), v.shape[1]))
-        gather_terms(out, *sums, v, self.discount, *groups, self.dead, self._log_w, self._log_all)
+        logs = self._log_w, self._log_all
+        out = np.zeros((len(logs[0]), v.shape[1]))
+        running, less = np.zeros((2, len(logs[1]), v.shape[1]))
+        gather_terms(out, running, less, v, self.discount, *groups, self.dead, *logs)
         return out.reshape(len(self.eta), *per_term.shape[1:])
 
     def means(self, v: Array) -> Array:
