@@ -35,9 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Imports and compilation create many objects and no garbage: searching costs a tenth of a fit.
     gc.set_threshold(50_000)
     given = sys.argv[1:] if arguments is None else arguments
-    with Waiting("loading"):
-        parser = make_parser(given)
-    options = parser.parse_args(given)
+    if "fit" in given[:1]:
+        # A first fit may wait seconds for its packages.
+        with Waiting("loading"):
+            import_module("fedlasso.cli.fit")
+    options = make_parser(given).parse_args(given)
     try:
         require(options.extra)
         return options.run(options) or 0
