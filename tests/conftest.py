@@ -1,6 +1,7 @@
 """How properties are searched, what runs first, and what the last line says was not run."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -39,6 +40,20 @@ FIRST = (
     "report/",
     "deploy/",
 )
+
+
+@pytest.fixture(scope="module")
+def no_charts() -> Iterator[None]:
+    """Leave charts out of cards: drawing them takes longer than most fits."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fedlasso.models.svg.can_draw", lambda: False)
+        yield
+
+
+@pytest.fixture
+def charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw charts although `no_charts` applies to the file."""
+    monkeypatch.setattr("fedlasso.models.svg.can_draw", lambda: True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -139,7 +139,9 @@ def test_a_missing_extra_is_one_sentence_with_its_command(bare: Place) -> None:
         (bare.folder / name).write_text("x,y\n1,2\n")
     done = bare.run("-c", EACH.format(commands=list(COMMANDS)))
     assert done.stdout.splitlines() == ["2"] * len(COMMANDS)
-    for (command, extra), line in zip(COMMANDS.items(), done.stderr.splitlines(), strict=True):
+    # A slow machine prints that packages load.
+    lines = [line for line in done.stderr.splitlines() if ": loading (" not in line]
+    for (command, extra), line in zip(COMMANDS.items(), lines, strict=True):
         assert f"pip install 'fedlasso[{extra}]'" in line, command
 
 
@@ -178,6 +180,7 @@ def test_a_study_runs_on_other_systems(elsewhere: Place) -> None:
     assert "2 of 2 finished" in done.stdout
 
 
+@pytest.mark.standard
 def test_a_federation_says_that_it_cannot_run_on_other_systems(elsewhere: Place) -> None:
     done = elsewhere.run("-m", "fedlasso", "federation", "demo")
     assert done.returncode == 2

@@ -81,6 +81,7 @@ def solve(frame: pd.DataFrame, penalty: float) -> tuple[Array, float]:
     return b, float(found.x[-1] - centre @ b)
 
 
+@pytest.mark.standard
 def test_a_family_from_outside_is_fitted_from_files_to_a_card(
     files: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

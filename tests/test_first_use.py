@@ -13,7 +13,8 @@ import pytest
 from fedlasso.cli import common
 from fedlasso.numerics.machine import Compilations, dot
 
-# Runs a command, and prints how often each kernel that it called would be compiled.
+# Runs a command, and prints large packages that it need not import, and how often each kernel that
+# it called would be compiled.
 TELL_KERNELS = """
 import sys
 from numba.core.dispatcher import Dispatcher
@@ -21,16 +22,16 @@ from fedlasso.cli import main
 main(sys.argv[1:])
 modules = [module for name, module in sys.modules.items() if name.startswith("fedlasso.")]
 found = {x for module in modules for x in vars(module).values() if isinstance(x, Dispatcher)}
+print([name for name in ("pandas", "scipy.stats", "sklearn") if name in sys.modules])
 print({x.py_func.__name__: len(x.signatures) for x in found if x.signatures})
 """
 # Kernels that a default linear fit calls, each with the number of types of its arguments. `dot` is
 # the smallest; its arrays may be read-only, both or the first. `walk` also compiles `solve_active`.
 KERNELS = {
-    "centred_squares": 1,
     "descend_factored": 1,
     "dot": 3,
+    "fill_products": 1,
     "gram_sweeps": 1,
-    "inner_products": 1,
     "subtract_rows": 1,
     "times_inverse": 1,
     "walk": 1,
@@ -50,7 +51,9 @@ def test_a_default_fit_compiles_no_more_than_it_needs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TELL_KERNELS, *command], capture_output=True, text=True, check=True
     )
-    kernels: dict[str, int] = ast.literal_eval(done.stdout.splitlines()[-1])
+    packages, counts = done.stdout.splitlines()[-2:]
+    assert packages == "[]"
+    kernels: dict[str, int] = ast.literal_eval(counts)
     more = {name: count for name, count in kernels.items() if count > KERNELS.get(name, 0)}
     assert more == {}
 
@@ -64,6 +67,16 @@ def test_progress_is_printed_between_questions(
     with common.Display():
         time.sleep(0.1)
     assert "fedlasso: starting (0 questions" in capsys.readouterr().err
+
+
+def test_waiting_for_imports_is_not_silent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "QUIET", 0.0)
+    monkeypatch.setattr(common, "TICK", 0.01)
+    with common.Waiting("loading"):
+        time.sleep(0.1)
+    assert capsys.readouterr().err.startswith("fedlasso: loading (0 s)\n")
 
 
 def test_compilations_are_counted_while_they_last() -> None:

@@ -64,6 +64,7 @@ def same_numbers(document: dict[str, Any], model: Any) -> bool:
     return here == there and intercept == document["intercept"]
 
 
+@pytest.mark.standard
 def test_a_frame_gives_the_bits_of_the_command_line(tmp_path: Path) -> None:
     frame, y = draw()
     options = ("--target", "y", "--missing", "mean", "--min-level", "6")

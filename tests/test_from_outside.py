@@ -48,7 +48,14 @@ class Positive(Penalty):
         return self.lam / steepest if steepest > 0 else np.inf
 
 
-@pytest.mark.parametrize(("name", "rounds"), [("FISTA", 400), ("ProxSkip", 2000), ("FedMid", 400)])
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("FISTA", 400),
+        pytest.param("ProxSkip", 2000, marks=pytest.mark.standard),
+        ("FedMid", 400),
+    ],
+)
 def test_a_penalty_from_outside_reaches_server_and_sites(
     name: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

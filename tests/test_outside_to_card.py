@@ -38,6 +38,7 @@ def run(folder: Path, *options: str) -> Path:
     return out
 
 
+@pytest.mark.standard
 def test_a_penalty_without_a_gap_has_a_card_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ class Plain(FISTA):
     name = "Plain"
 
 
+@pytest.mark.standard
 def test_a_procedure_has_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REGISTRY, "Plain", Plain)
     out = run(tmp_path, "--procedure", "Plain", "--penalty", "0.1", "--uploads", "200")

@@ -28,8 +28,13 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file atomically; if `private`, only the owner can read it and a new folder."""
+def write_atomically(
+    path: Path, data: bytes, *, private: bool = False, durable: bool = True
+) -> None:
+    """Write a file atomically; if `private`, only the owner can read it and a new folder.
+
+    Unless `durable`, a power failure may leave the file empty; the process may end at any time.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if private:
@@ -38,8 +43,9 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb", opener=_open_private if private else None) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

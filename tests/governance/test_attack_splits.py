@@ -65,6 +65,7 @@ def solve_halves(sent: dict[str, Array], total: Array, n: int, rows: Any) -> Arr
     return np.asarray(np.linalg.lstsq(members, np.vstack([*sent.values(), total]), rcond=None)[0])
 
 
+@pytest.mark.standard
 def test_random_halves_tell_rows_only_where_draws_are_public_and_many(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -18,6 +18,8 @@ from fedlasso.models.inference_document import ColumnEstimate, SiteEstimate, Tru
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
+pytestmark = pytest.mark.standard
+
 # Texts of charts that leave them.
 CUT = """() => [...document.querySelectorAll('svg text')].filter(text => {
     const own = text.getBoundingClientRect();
@@ -41,7 +43,6 @@ def compared() -> ModelDocument:
     return make_model(draw_sites("plain"), Settings(), SCHEMA, compare=True)
 
 
-@pytest.mark.standard
 @needs("browser")
 @pytest.mark.parametrize("width", [320, 768, 1280])
 def test_nothing_is_cut_on_any_screen(
@@ -89,7 +90,6 @@ def test_paper_has_the_colours_of_daylight(
     page.close()
 
 
-@pytest.mark.standard
 @needs("browser")
 @pytest.mark.parametrize("columns", [0, 1, 40])
 def test_any_number_of_columns_and_sites_fits_the_page(

@@ -23,6 +23,8 @@ from fedlasso import Certificate, models
 from fedlasso.cli import main
 from fedlasso.models import read_document
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 # Answers that a held fit has before it is stopped.
 ANSWERS = 25
 
@@ -67,6 +69,7 @@ def test_one_table_with_a_site_column_is_the_same_as_files(tmp_path: Path) -> No
     np.testing.assert_allclose(one, two[one.index], atol=1e-9)
 
 
+@pytest.mark.usefixtures("charts")
 @pytest.mark.full
 @pytest.mark.parametrize(
     "options", [(), ("--cv", 3), ("--goal", "selection"), ("--procedure", "ST")]
@@ -99,6 +102,7 @@ def test_a_model_folder_tells_everything(
     assert "already contains a model" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("charts")
 def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
     assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--out", out) == 0
@@ -121,7 +125,7 @@ def test_a_card_at_a_given_penalty_shows_the_path_to_it(tmp_path: Path) -> None:
 
 def test_predictions_are_those_of_the_coefficients(tmp_path: Path) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     new = draw_frame(20, 9).drop(columns="y")
     new[new.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
     assert run("predict", out, tmp_path / "new.csv", "--out", tmp_path / "predictions.csv") == 0
@@ -155,7 +159,7 @@ def test_a_constant_column_is_dropped_with_a_notice(
     for j in range(2):
         draw_frame(40, j).assign(country=1, noise1=float(j)).to_csv(tmp_path / f"s{j}.csv")
     files, out = [tmp_path / "s0.csv", tmp_path / "s1.csv"], tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     notice = "fedlasso: notice: column 'country' is constant; its coefficient is 0"
     assert notice in capsys.readouterr().err.splitlines()
     assert coefficients(out)["country"] == 0
@@ -197,7 +201,7 @@ def test_resuming_refuses_files_that_have_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files, out = write_sites(tmp_path), tmp_path / "model"
-    assert run("fit", *files, "--target", "y", "--no-compare", "--out", out) == 0
+    assert run("fit", *files, "--target", "y", "--penalty", 0.05, "--no-compare", "--out", out) == 0
     (out / "model.json").unlink()
     draw_frame(61, 0).to_csv(files[0], index=False)
     assert run("fit", "--resume", out) == 2
@@ -257,15 +261,17 @@ def test_a_full_disk_is_told_with_the_command_that_goes_on(
     command = ("fit", *files, "--target", "y", "--no-compare", "--out")
     assert run(*command, tmp_path / "whole") == 0
     room = 5
+    written = Path.replace
 
-    def full(descriptor: int) -> None:
+    def fill(path: Path, target: Path) -> Path:
         nonlocal room
         room -= 1
         if room < 0:
             raise OSError(28, "No space left on device")
+        return written(path, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr("os.fsync", full)
+        patched.setattr(Path, "replace", fill)
         assert run(*command, out) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert "No space left on device; finished work is kept: free disk space, then continue" in line
@@ -303,6 +309,7 @@ def test_a_target_of_zeros_and_ones_is_warned_of_once(
     assert "the target &#x27;y&#x27; is 0 or 1" in (out / "card.html").read_text()
 
 
+@pytest.mark.usefixtures("charts")
 def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, page = write_sites(tmp_path), tmp_path / "diagnosis.html"
     assert run("diagnose", *files, "--target", "y", "--penalty", 0.1, "--out", page) == 0

@@ -1,19 +1,13 @@
 """A model is made and told in one place: what it says of itself is what was done."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
 import pytest
-from helpers.models.files import draw_frame, write_sites
+from helpers.models.files import with_settings, write_sites
 
-from fedlasso import FederatedLasso, FedLassoError, InProcess, Ledger, Site
-from fedlasso.errors import Refused
-from fedlasso.federation import Around, Reply, Request
+from fedlasso import FederatedLasso, InProcess, Site
 from fedlasso.fitting import Settings
-from fedlasso.fitting.examination.comparison import OWN_COLUMNS
 from fedlasso.models import (
     FileSource,
     ModelDocument,
@@ -24,34 +18,12 @@ from fedlasso.models import (
     read_document,
     write_model,
 )
-from fedlasso.models.document import NESTED
-from fedlasso.models.numbers import bytes_of
-from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
-from fedlasso.tables.columns import Column
 
-R = TypeVar("R", bound=Reply)
-OWN_MODEL = "a site's own model after local steps, weighted by its rows"
-OWN_LASSO = "a site's own Lasso, weighted by its rows"
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[InProcess, Schema]:
-    files = write_sites(tmp_path_factory.mktemp("sites"))
-    return open_sites(FileSource(tuple(map(str, files)), "y"))
-
-
-@pytest.fixture(scope="module")
-def document(opened: tuple[InProcess, Schema]) -> ModelDocument:
-    return make_model(*_with(opened, Settings()), compare=True)
-
-
-def _with(
-    opened: tuple[InProcess, Schema], settings: Settings
-) -> tuple[InProcess, Settings, Schema]:
-    return opened[0], settings, opened[1]
-
-
+@pytest.mark.usefixtures("charts")
 def test_what_is_written_is_read_back_and_written_again(
     document: ModelDocument, tmp_path: Path
 ) -> None:
@@ -68,7 +40,7 @@ def test_what_is_written_is_read_back_and_written_again(
 def test_a_goal_names_one_penalty_and_one_family(
     opened: tuple[InProcess, Schema], goal: str
 ) -> None:
-    document = make_model(*_with(opened, Settings(goal=goal)))
+    document = make_model(*with_settings(opened, Settings(goal=goal)))
     assert document.curve is not None
     assert document.path_penalty == document.curve.penalties[document.curve.chosen]
     assert FederatedLasso(goal).fit(opened[0]).penalty_ == document.penalty
@@ -97,7 +69,7 @@ def test_a_goal_names_one_penalty_and_one_family(
 def test_folds_keep_the_goal_whose_families_they_judge(
     opened: tuple[InProcess, Schema], settings: Settings, reported: str
 ) -> None:
-    document = make_model(*_with(opened, settings))
+    document = make_model(*with_settings(opened, settings))
     goal = settings.goal or "prediction"
     assert document.settings == replace(settings, goal=goal)
     families = {
@@ -138,7 +110,7 @@ def test_folds_keep_the_goal_whose_families_they_judge(
 def test_a_penalty_or_a_procedure_is_told_as_the_lasso_it_fits(
     opened: tuple[InProcess, Schema], settings: Settings, reported: str
 ) -> None:
-    document = make_model(*_with(opened, settings))
+    document = make_model(*with_settings(opened, settings))
     assert document.settings == replace(settings, goal="objective")
     assert document.procedure == (settings.procedure or "Moments")
     assert reported in document.why
@@ -151,7 +123,7 @@ def test_a_goal_that_the_lasso_serves_alone_says_why(
     opened: tuple[InProcess, Schema], goal: str | None
 ) -> None:
     settings = Settings(goal=goal, keep=("age",))
-    document = make_model(*_with(opened, settings))
+    document = make_model(*with_settings(opened, settings))
     name = goal or "prediction"
     assert document.settings.goal == name
     alone = "the Lasso alone: adaptive and relaxed models need a linear model without"
@@ -160,7 +132,7 @@ def test_a_goal_that_the_lasso_serves_alone_says_why(
 
 def test_a_goal_that_named_intervals_replace_is_notified(opened: tuple[InProcess, Schema]) -> None:
     said: list[str] = []
-    make_model(*_with(opened, Settings(intervals=("age",))), notify=said.append)
+    make_model(*with_settings(opened, Settings(intervals=("age",))), notify=said.append)
     why = "intervals of named columns start from the Lasso"
     assert said[0] == f"goal 'objective' instead of 'prediction': {why}"
 
@@ -169,7 +141,7 @@ def test_more_uploads_are_not_advised_where_they_do_not_help(
     opened: tuple[InProcess, Schema],
 ) -> None:
     settings = Settings(procedure="CD", epochs=5, penalty=0.05, uploads=40)
-    warnings = make_model(*_with(opened, settings)).warnings or ()
+    warnings = make_model(*with_settings(opened, settings)).warnings or ()
     (short,) = (text for text in warnings if text.startswith("not the pooled Lasso"))
     assert short.endswith("more uploads may not help CD; without --procedure the fit reaches it")
 
@@ -187,224 +159,3 @@ def test_splits_depend_on_the_records_and_the_seed_not_on_file_names(tmp_path: P
         own = {site.rows: site.draw.fold_rows("folds 5 0", site.rows) for site in sites}
         splits.append([fold.tolist() for rows in sorted(own) for fold in own[rows]])
     assert splits[0] == splits[1] == splits[2]
-
-
-@pytest.mark.standard
-def test_bytes_are_labelled_alike_on_screen_card_and_in_the_record(
-    document: ModelDocument, opened: tuple[InProcess, Schema]
-) -> None:
-    ledger = Ledger(opened[0])
-    again = make_model(*_with((ledger, opened[1]), Settings()), compare=True)  # type: ignore[arg-type]
-    whole = max(ledger.costs.total(None, site.name).upload for site in again.sites)
-    assert again.most_sent["in all"] == whole
-    assert list(again.most_sent) == ["for the fit", "for this card", "in all"]
-    shown = ", ".join(f"{bytes_of(count)} {what}" for what, count in again.most_sent.items())
-    assert f"most sent by a site: {shown}" in describe_model(again)
-    card = draw_card(again)
-    assert f"Most sent by a site: {shown}." in card
-    for what in (*again.most_sent, "second moments"):
-        assert f"<th>{what}</th>" in card
-    assert json.loads(again.to_json())["most_sent"] == again.most_sent
-
-
-def test_everything_that_is_sent_for_the_card_is_counted(
-    opened: tuple[InProcess, Schema],
-) -> None:
-    # At a given penalty the card asks for a path and for errors at every site as well.
-    ledger = Ledger(opened[0])
-    document = make_model(*_with((ledger, opened[1]), Settings(penalty=0.05)), compare=True)  # type: ignore[arg-type]
-    assert document.examination_sent is not None
-    for site in document.sites:
-        whole = ledger.costs.total(None, site.name).upload
-        assert site.sent_in_all + document.examination_sent[site.name] == whole
-
-
-def test_each_compared_model_is_billed_with_what_it_cost(document: ModelDocument) -> None:
-    # This model has seen all rows, so it is not judged on some of them.
-    assert document.comparison is not None
-    pooled, averaged, *alone = document.comparison
-    assert pooled.name == "pooled Lasso on the training rows"
-    assert averaged.name.startswith("averaging")
-    assert [row.name for row in alone] == ["site0 alone", "site1 alone", "site2 alone"]
-    assert 0 < pooled.sent < averaged.sent
-    assert all(row.sent == 0 for row in alone)
-    assert document.error is not None
-    assert document.error.rows == NESTED
-
-
-def test_a_model_of_the_training_rows_alone_is_compared_itself(
-    opened: tuple[InProcess, Schema],
-) -> None:
-    # Its candidates are judged on held-out rows, so those are kept from it.
-    document = make_model(*_with(opened, Settings(procedure="ST")), compare=True)
-    assert document.comparison is not None
-    mine, pooled, *_ = document.comparison
-    assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
-    assert mine.sent == document.most_sent["for the fit"]
-    assert "This model was fitted to the training rows only" in draw_card(document)
-
-
-def two_of_twelve() -> tuple[InProcess, Schema]:
-    """Three sites at which two of twelve columns have an effect."""
-    rng = np.random.default_rng(0)
-    parts = []
-    for name in ("north", "south", "west"):
-        X = rng.standard_normal((150, 12))
-        y = X[:, 2] - 0.8 * X[:, 7] + rng.standard_normal(150)
-        parts.append(Site(name, X, y, columns=tuple("abcdefghijkl"), raw=True))
-    schema = Schema("y", tuple(Column(name, "number") for name in "abcdefghijkl"))
-    return InProcess(parts), schema
-
-
-@pytest.mark.standard
-def test_the_columns_of_a_model_have_intervals_in_every_telling(tmp_path: Path) -> None:
-    sites, schema = two_of_twelve()
-    document = make_model(sites, Settings(goal="selection", intervals=("selected",)), schema)
-    assert document.trust is not None
-    reported = document.trust.selected
-    assert sorted(row.name for row in reported) == ["c", "h"]
-    assert all(row.low < row.value < row.high for row in reported)
-    assert "selected: c " in describe_model(document)
-    assert "P(effect)" in draw_card(document)
-    write_model(tmp_path / "model", document)
-    assert read_document(tmp_path / "model" / "model.json").trust == document.trust
-
-
-@pytest.mark.standard
-def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
-    """A relaxed Lasso has a large penalty, at which the Lasso itself predicts badly."""
-    sites, schema = two_of_twelve()
-    for goal in ("selection", "discoveries"):
-        settings = Settings(goal=goal, site_effects=False)
-        document = make_model(sites, settings, schema, compare=True)
-        assert document.comparison is not None
-        mine, pooled, *_ = document.comparison
-        assert mine.name == OWN_COLUMNS
-        assert mine.active == len(document.coefficients) == 2
-        assert pooled.name == "pooled Lasso on the training rows"
-        assert mine.mse is not None
-        assert pooled.mse is not None
-        if goal == "selection":
-            assert mine.mse < pooled.mse
-        # A site of a third of the rows does not do better than all together.
-        assert not [text for text in document.warnings or () if "alone predicts" in text]
-        assert "its columns are refitted to the training rows with almost no" in draw_card(document)
-
-
-def test_without_a_comparison_there_are_warnings_and_a_nested_error(
-    opened: tuple[InProcess, Schema], document: ModelDocument
-) -> None:
-    plain = make_model(*_with(opened, Settings()))
-    assert plain.error == document.error
-    assert plain.warnings == ()
-    nothing = make_model(*_with(opened, Settings(penalty=100.0)))
-    assert nothing.warnings == ("no column is selected: every row gets the same prediction",)
-    # What is found without a question comes first.
-    examined = make_model(*_with(opened, Settings(penalty=100.0)), compare=True)
-    assert examined.warnings is not None
-    assert examined.warnings[0] == nothing.warnings[0]
-
-
-def test_errors_per_site_are_those_of_its_rows(document: ModelDocument) -> None:
-    assert document.site_errors is not None
-    b = dict.fromkeys(document.schema.encoded, 0.0)
-    b |= {row.name: row.value for row in document.coefficients}
-    for j, (error, rows) in enumerate(zip(document.site_errors, (60, 40, 30), strict=True)):
-        frame = draw_frame(rows, seed=j)
-        for level in ("main", "west"):
-            frame[f"ward={level}"] = (frame["ward"] == level).astype(float)
-        residual = frame["y"] - frame[list(b)] @ list(b.values()) - document.intercept
-        assert (error.name, error.rows) == (f"site{j}", rows)
-        assert error.mse == pytest.approx(float((residual**2).mean()))
-
-
-def test_a_site_that_does_better_alone_is_named() -> None:
-    # Each site alone chooses its own penalty, and the one that is given is far too large.
-    rng = np.random.default_rng(0)
-    parts = []
-    for name, slope in (("north", 3.0), ("south", 3.0), ("west", -9.0)):
-        X = rng.standard_normal((200, 3))
-        y = slope * X[:, 0] + 0.1 * rng.standard_normal(200)
-        parts.append(Site(name, X, y, columns=("a", "b", "c"), raw=True))
-    schema = Schema("y", tuple(Column(name, "number") for name in "abc"))
-    north_and_south = make_model(InProcess(parts[:2]), Settings(penalty=2.0), schema, compare=True)
-    reported = [text for text in north_and_south.warnings or () if "alone predicts better" in text]
-    assert [text.split(" predicts")[0] for text in reported] == [
-        "site north alone", "site south alone"
-    ]  # fmt: skip
-    assert "of the pooled Lasso on the training rows" in reported[0]
-    # A site with another rule does worse on the rows of all sites.
-    everybody = make_model(InProcess(parts), Settings(), schema, compare=True)
-    assert not any("west alone predicts better" in text for text in everybody.warnings or ())
-
-
-@pytest.mark.parametrize(
-    ("settings", "sends_models"),
-    [(Settings(penalty=0.1), False), (Settings(penalty=0.1, procedure="CD"), True)],
-    ids=str,
-)
-def test_a_card_lists_what_the_questions_asked_reveal(
-    opened: tuple[InProcess, Schema], settings: Settings, sends_models: bool
-) -> None:
-    document = make_model(*_with(opened, settings))
-    assert document.revealed is not None
-    assert document.revealed.card == ()
-    assert (OWN_MODEL in document.revealed.fit) is sends_models
-    card = draw_card(document)
-    assert ("own model" in card) is sends_models
-    assert "sums, never" not in card
-    assert all(text in card.replace("&#x27;", "'") for text in document.revealed.fit)
-
-
-def test_a_compared_model_says_that_sites_sent_models_of_their_own(
-    document: ModelDocument,
-) -> None:
-    assert document.revealed is not None
-    assert not {OWN_MODEL, OWN_LASSO} & set(document.revealed.fit)
-    assert {OWN_MODEL, OWN_LASSO} <= set(document.revealed.card)
-
-
-class Reluctant(Around):
-    """A federation whose sites refuse one question."""
-
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        if isinstance(request, ErrorAt):
-            raise Refused("site 'site1': that is not told here")
-        return self.inner.replies(request)
-
-
-class Reserved(Around):
-    """A federation whose sites refuse to average."""
-
-    def replies(self, request: Request[R]) -> tuple[R, ...]:
-        if request.discloses.reveals == OWN_MODEL:
-            raise Refused("site 'site1': no model leaves")
-        return self.inner.replies(request)
-
-
-@pytest.mark.full
-def test_a_refused_comparison_leaves_the_model_standing(
-    opened: tuple[InProcess, Schema],
-) -> None:
-    reluctant = Reluctant(opened[0])
-    with pytest.raises(FedLassoError, match="not told here"):
-        make_model(reluctant, Settings(), opened[1], compare=True)
-    document = make_model(reluctant, Settings(), opened[1], compare=True, tolerant=True)
-    assert document.no_site_errors == "site 'site1': that is not told here"
-    assert document.site_errors is None
-    assert document.comparison is not None
-    plain = make_model(opened[0], Settings(), opened[1])
-    assert document.coefficients == plain.coefficients
-    reported = '<h2>Error per site</h2><p class="soft">Left out: site &#x27;site1&#x27;: that is'
-    assert reported in draw_card(document)
-
-
-@pytest.mark.standard
-def test_a_refused_fit_of_a_sites_own_leaves_its_errors_standing(
-    opened: tuple[InProcess, Schema],
-) -> None:
-    document = make_model(Reserved(opened[0]), Settings(), opened[1], compare=True, tolerant=True)
-    assert document.not_compared == "site 'site1': no model leaves"
-    assert document.comparison is None
-    assert document.site_errors is not None
-    assert "Left out: site &#x27;site1&#x27;: no model leaves." in draw_card(document)

@@ -18,6 +18,8 @@ from fedlasso.cli import main
 from fedlasso.fitting.examination.measures import find_concordance
 from fedlasso.models import read_document
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 FAMILIES = ("binomial", "poisson", "cox")
 SHARED = ("--weights", "weight", "--offset", "offset", "--penalty", 0.05, "--keep", "ward")
 RATIOS = {"binomial": "odds ratio", "poisson": "rate ratio", "cox": "hazard ratio"}
@@ -138,6 +140,7 @@ def test_concordance_is_that_of_all_pairs() -> None:
     assert find_concordance(times, dead, risk) == pytest.approx(won / pairs)
 
 
+@pytest.mark.usefixtures("charts")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_tells_its_family_and_its_ratios(
     base: Path, family: str, capsys: pytest.CaptureFixture[str]

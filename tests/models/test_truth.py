@@ -22,6 +22,8 @@ from fedlasso.numerics import Array
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 Smooth = Callable[[Array], tuple[float, Array]]
 
 

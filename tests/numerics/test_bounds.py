@@ -164,3 +164,12 @@ def test_the_largest_strength_is_of_the_columns_that_bounds_leave() -> None:
     # Bounds that leave none make every strength alike; it is not zero all the same.
     form = L1(1.0, bounds=Bounds(np.zeros(3), np.array([0.0, np.inf, np.inf])))
     assert form.largest(slopes) == 3.0
+
+
+def test_rounding_does_not_move_a_coefficient_away_from_its_bound() -> None:
+    bounds = Bounds(np.array([0.0, -np.inf, 0.0]), np.array([0.7, 0.5, np.inf]))
+    below = np.nextafter([0.7, 0.5, 0.0], 0.0)
+    above = np.nextafter([0.7, 0.5, 3.0], 9.0)
+    assert bounds.snap(below).tolist() == [0.7, 0.5, 0.0]
+    assert bounds.snap(above).tolist() == [0.7, 0.5, above[2]]
+    assert bounds.snap(np.array([0.3, -0.2, 0.1])).tolist() == [0.3, -0.2, 0.1]

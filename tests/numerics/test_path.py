@@ -1,7 +1,6 @@
 """The exact path and the reference solution."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +27,10 @@ from fedlasso.numerics.homotopy import (
     ActiveColumns,
     HomotopyState,
     advance,
+    enter,
     homotopy_at,
+    leave,
 )
-from fedlasso.numerics.knots import enter, leave
 from fedlasso.numerics.path import relative_gap
 from fedlasso.numerics.repair import feature_sign_search
 
@@ -146,11 +146,10 @@ def test_inverse_by_bordering_and_deflation(draw: Draw, gram: bool) -> None:
     f = draw(30, 10)
     D = ActiveColumns.of(f.columns, f.gram if gram else np.empty((0, 0)), f.design.norms)
     S = homotopy_at(D, float(np.abs(f.score).max()), np.zeros(f.p), f.score, f.m)
-    state: Any = S[1:8]
     for k in (7, 2, 5, 0, 9):
-        assert enter(*D, *state[:-1], S.v, S.w, k, 1.0)  # type: ignore[call-arg]
+        assert enter(D, S, k, 1.0)
     for place in (1, 3):
-        assert not leave(D.norms, *state, place)  # type: ignore[call-arg]
+        assert not leave(D, S, place)
     A = S.active[: S.a]
     assert A.tolist() == [7, 9, 5]
     assert S.place[A].tolist() == [0, 1, 2]

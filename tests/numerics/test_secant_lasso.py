@@ -44,7 +44,8 @@ def test_nearly_collinear_columns_are_too_much_for_sweeps() -> None:
     model, c = draw_model(0, 1e-4)
     b = np.zeros(c.size)
     penalties = np.full(c.size, 0.01 * float(np.abs(c).max()))
-    assert not descend_factored(*model, c, penalties, b, 1e-14 * float(np.abs(c).max()))
+    work = np.empty(model.d.size)
+    assert not descend_factored(*model, c, penalties, b, work, 1e-14 * float(np.abs(c).max()))
 
 
 @loop("seed", range(4))

@@ -104,6 +104,7 @@ def test_rows_are_dealt_out_whole_in_three_ways() -> None:
     assert np.bincount(rows.folds).tolist() == [7] * 10
 
 
+@pytest.mark.standard
 def test_a_replicate_is_what_the_estimator_gives_on_the_test_rows(data: str) -> None:
     study = RealStudy(methods=WITHOUT_R, data=data)
     scenario = study.scenarios["plain"]

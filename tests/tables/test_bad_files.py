@@ -11,6 +11,8 @@ from helpers.models.files import draw_frame
 
 from fedlasso.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 Change = Callable[[pd.DataFrame], pd.DataFrame | None]
 
 

@@ -16,6 +16,8 @@ from fedlasso.models import FileSource, open_sites
 from fedlasso.tables import File, stem_of, to_numbers
 from fedlasso.tables.formats import Dialect, find_dialect
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     "north.csv": lambda f, path: f.to_csv(path, index=False),
     "north.tsv": lambda f, path: f.to_csv(path, index=False, sep="\t"),

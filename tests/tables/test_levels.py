@@ -13,6 +13,8 @@ from fedlasso import FedLassoError
 from fedlasso.cli import main
 from fedlasso.tables import OTHER, agree_levels, common_levels, count_others, union_levels
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 NORTH = ["east"] * 12 + ["west"] * 11 + ["attic"] * 3 + [None] * 4
 SOUTH = ["west"] * 2 + ["cellar"] * 10 + ["east"] * 9
 

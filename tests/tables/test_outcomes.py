@@ -15,6 +15,8 @@ from fedlasso.models import FileSource, open_sites
 from fedlasso.tables import Column, Outcome, Schema
 from fedlasso.tables.targets import order_classes
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 OUTCOMES = ["yes", "count", "time", "dead", "weight", "offset"]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from fedlasso import __version__
+from fedlasso.cli.common import Waiting, require, to_flags
 from fedlasso.errors import FedLassoError
 
 # All commands and their help, by module: only the module of the command given is imported.
@@ -34,9 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Imports and compilation create many objects and no garbage: searching costs a tenth of a fit.
     gc.set_threshold(50_000)
     given = sys.argv[1:] if arguments is None else arguments
+    if "fit" in given[:1]:
+        # A first fit may wait seconds for its packages.
+        with Waiting("loading"):
+            import_module("fedlasso.cli.fit")
     options = make_parser(given).parse_args(given)
-    from fedlasso.cli.common import require, to_flags
-
     try:
         require(options.extra)
         return options.run(options) or 0

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Collection
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fedlasso.errors import FedLassoError
 
@@ -109,32 +109,51 @@ def print_notices(document: ModelDocument, printed: Collection[str] = ()) -> Non
             notify(f"warning: {warning}")
 
 
-class Display:
-    """Prints a fit's progress: one line on a terminal, elsewhere one every `QUIET` seconds.
+class Waiting:
+    """Prints what is being done whenever nothing has been printed for `QUIET` seconds.
 
-    A thread of its own prints it, so that it also appears between questions.
+    A thread of its own prints it, until `with` is left.
     """
 
-    def __init__(self) -> None:
-        from fedlasso.federation import Costs
-        from fedlasso.numerics.machine import Compilations
-
-        self._count = 0
-        self._costs = Costs()
-        self._doing = "starting"
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
         self._start = self._shown = time.monotonic()
-        self._compilations = Compilations()
         self._ended = threading.Event()
         self._printer = threading.Thread(target=self._print, daemon=True)
 
-    def __enter__(self) -> Display:
-        self._compilations.__enter__()
+    def __enter__(self) -> Self:
         self._printer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._printer.join()
+
+    def _print(self) -> None:
+        while not self._ended.wait(TICK):
+            if time.monotonic() - self._shown >= QUIET:
+                self._shown = time.monotonic()
+                notify(f"{self._doing} ({self._shown - self._start:.0f} s)")
+
+
+class Display(Waiting):
+    """Prints a fit's progress: one line on a terminal, elsewhere one every `QUIET` seconds."""
+
+    def __init__(self) -> None:
+        from fedlasso.federation import Costs
+        from fedlasso.numerics.machine import Compilations
+
+        super().__init__("starting")
+        self._count = 0
+        self._costs = Costs()
+        self._compilations = Compilations()
+
+    def __enter__(self) -> Self:
+        self._compilations.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         self._compilations.__exit__()
 
     def listen(self, exchange: Exchange) -> None:

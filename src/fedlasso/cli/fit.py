@@ -98,7 +98,7 @@ def fit_command(options: argparse.Namespace) -> int:
             folder.begin(plan)
         how: dict[str, Any] = {"missing": plan.source.missing, "compare": plan.compare}
         with Display() as display:
-            ledger = Ledger(Journal(sites, folder.journal), display.listen)
+            ledger = Ledger(Journal(sites, folder.journal, durable=False), display.listen)
             document = models.make_model(ledger, plan.settings, schema, notify=display.show, **how)
             folder.finish(document, plan)
     except KeyboardInterrupt:

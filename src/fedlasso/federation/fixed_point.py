@@ -158,7 +158,8 @@ def _round(value: NDArray[np.float64], bound: Bound, clip: bool = False) -> NDAr
     with np.errstate(over="ignore"):
         whole = np.rint(np.ldexp(value, bound.bits - bound.over(value.shape))).ravel()
     if clip:
-        whole = np.clip(np.nan_to_num(whole, nan=most), -most, most)
+        whole[np.isnan(whole)] = most
+        whole = np.minimum(np.maximum(whole, -most), most)
     elif not (np.abs(whole) <= most).all():
         raise FedLassoError("a number here is larger than the bound that the sites agreed on")
     if bound.words == 1:

@@ -83,9 +83,7 @@ class Bound:
 
     def over(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
         powers = np.asarray(self.exponent)
-        if powers.ndim == 1 and len(shape) == 2:
-            powers = powers[:, None]
-        return np.broadcast_to(powers, shape)
+        return powers[:, None] if powers.ndim == 1 and len(shape) == 2 else powers
 
 
 def power_above(size: float) -> int:

@@ -161,7 +161,7 @@ def fit_model(
     bounds = Context(ledger, settings).form.bounds
     if bounds is not None:
         # Scaling a bound there and back may round it.
-        coefficients = bounds.part(slice(len(coefficients))).clip(coefficients)
+        coefficients = bounds.part(slice(len(coefficients))).snap(coefficients)
     if settings.site_effects:
         # New rows belong to no site: they have the mean of the sites' intercepts.
         intercept += mean_effect(Viewed(ledger, view), fit.coefficients)

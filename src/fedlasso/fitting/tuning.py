@@ -248,7 +248,7 @@ def choose_smallest(judged: Sequence[CandidateErrors], end: int | None = None) -
     candidates = [plain, *(one for one in better if one.error <= limit)]
     for k, one in enumerate(candidates):
         # Some error on its path is smaller, but not surely so.
-        if one.error > one.judged.error[0].min():
+        if one.judged.error[one.blend, one.at] > one.judged.error[0].min():
             candidates[k] = replace(one, how=How.SURE)
     return Chosen(lasso, tuple(candidates))
 

@@ -20,6 +20,7 @@ from fedlasso.models.inference_document import number_or_none, to_trust_document
 from fedlasso.models.inputs import encode_settings
 from fedlasso.models.table_one_cells import describe_schema
 from fedlasso.models.text import warn_of_examination, warn_of_fit, warn_of_leak
+from fedlasso.numerics import one_thread
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
@@ -43,6 +44,7 @@ class _Recorded(Around):
         return self.inner.replies_together(requests)
 
 
+@one_thread()
 def make_model(
     federation: Federation,
     settings: Settings,

@@ -190,7 +190,8 @@ def open_parts(
         # Once values are missing there will be no fit, only the complete list of them.
         if not gaps:
             place = hashlib.sha256(part.site.encode()).hexdigest()[:16]
-            own = Memory(None if memory is None else memory / place)
+            # Files can be asked again after a power failure.
+            own = Memory(None if memory is None else memory / place, durable=False)
             sites.append(make_site(part, columns, settings, memory=own))
             kept.append(part)
             if outcome.cluster is None:

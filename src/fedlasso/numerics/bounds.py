@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.numerics.machine import Array
+from fedlasso.numerics.machine import ROUNDING, Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,11 @@ class Bounds:
     def clip(self, v: Array) -> Array:
         """Return the nearest coefficients within bounds, for every column of v."""
         return np.asarray(np.clip(v.T, self.lower, self.upper).T)
+
+    def snap(self, b: Array) -> Array:
+        """Return b within bounds, and at a bound where only rounding keeps it away."""
+        near = self.clip(b * (1 + ROUNDING))
+        return np.where((near == self.lower) | (near == self.upper), near, b)
 
     def hold(self, b: Array) -> bool:
         return bool(((b >= self.lower) & (b <= self.upper)).all())

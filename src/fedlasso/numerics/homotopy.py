@@ -6,7 +6,7 @@ A knot is the first g at which a coordinate enters (|X'r/m| meets the penalty) o
 The inverse is kept by bordering and deflation, at O(|A|^2) a knot.
 
 `walk` is the largest part of what a first fit compiles, so there is one for paths from X and from
-moments. It returns to Python where the inverse must be recomputed, which is rare.
+moments, and it returns to Python at knots.
 """
 
 from typing import Any, NamedTuple
@@ -16,23 +16,25 @@ import numpy as np
 from fedlasso.numerics.knots import (
     Flags,
     Integers,
-    enter,
     find_direction,
-    leave,
     next_entry,
     next_exit,
     solve_active,
     times_inverse,
 )
-from fedlasso.numerics.machine import Array, compiled, frozen, inner_products, subtract_rows
+from fedlasso.numerics.machine import Array, compiled, dot, frozen, inner_products, subtract_rows
 
 # After so many knots in a row at one penalty, to this fraction, dependent columns would cycle.
 MAX_STALLED = 50
 STALLED = 1e-12
+# A column is dependent if its squared distance to the active ones is below this fraction.
+DEPENDENT = 1e-12
+# When a column with this variance inflation leaves, the inverse has lost its digits.
+INFLATED = 1e8
 NONE = np.empty(0)
 NO_ROWS = np.empty((0, 0))
-# How `walk` ends: at the penalty, or where an inverse is inflated or has decayed.
-ARRIVED, INFLATES, DECAYS = range(3)
+# How `walk` ends: at the penalty, where a column enters or leaves, or the inverse has decayed.
+ARRIVED, ENTERS, LEAVES, DECAYS = range(4)
 
 
 class ActiveColumns(NamedTuple):
@@ -53,7 +55,7 @@ class HomotopyState(NamedTuple):
 
     lam: Array  # (1,) current penalty
     # Active columns a; knots since the last target, those at one penalty, column just dropped or
-    # -1; place of the next target.
+    # -1; place of the next target; column that enters and its sign, or place of one that leaves.
     counts: Integers
     active: Integers
     signs: Array
@@ -91,7 +93,7 @@ def homotopy_at(
     n = min(rank, b.size)
     S = HomotopyState(
         lam=np.zeros(1),
-        counts=np.zeros(5, np.int64),
+        counts=np.zeros(7, np.int64),
         active=np.zeros(n, np.int64),
         signs=np.zeros(n),
         b=np.zeros(n),
@@ -127,12 +129,55 @@ def rebuild(D: ActiveColumns, S: HomotopyState) -> None:
     active, signs, b = (x[: S.a].tolist() for x in (S.active, S.signs, S.b))
     S.counts[0] = 0
     S.place[active] = -1
-    arrays: tuple[Any, ...] = (*D, *S[1:7], S.v, S.w)
     for k, sign, value in zip(active, signs, b, strict=True):
-        if enter(*arrays, k, sign):  # type: ignore[call-arg]
+        if enter(D, S, k, sign):
             S.b[S.a - 1] = value
-        else:
-            S.blocked[k] = True
+
+
+def enter(D: ActiveColumns, S: HomotopyState, k: int, sign: float) -> bool:
+    """Border the inverse with column k; return False, and block k, if it is dependent."""
+    a = S.a
+    if a < S.active.size:
+        active = S.active[:a]
+        S.v[:a] = (
+            D.G[k, active] if D.G.size else inner_products(D.Xt[active], D.Xt[k]) / D.Xt.shape[1]
+        )
+        times_inverse(S.inverse, S.v, S.w, a)
+        w = S.w[:a]
+        distance = D.norms[k] - dot(S.v[:a], w)
+        if distance > DEPENDENT * D.norms[k]:
+            scaled = w / distance
+            S.inverse[:a, :a] += np.multiply.outer(scaled, w)
+            S.inverse[:a, a] = S.inverse[a, :a] = -scaled
+            S.inverse[a, a] = 1.0 / distance
+            S.active[a] = k
+            S.signs[a] = sign
+            S.b[a] = 0.0
+            S.place[k] = a
+            S.counts[0] = a + 1
+            return True
+    S.blocked[k] = True
+    return False
+
+
+def leave(D: ActiveColumns, S: HomotopyState, i: int) -> bool:
+    """Deflate the inverse by the i-th active column; return whether it has lost its digits."""
+    k = S.active[i]
+    last = S.a - 1
+    # The last active column takes place i, so that the used block stays contiguous.
+    used = S.inverse[: last + 1, : last + 1]
+    used[[i, last]] = used[[last, i]]
+    used[:, [i, last]] = used[:, [last, i]]
+    for values in (S.active, S.signs, S.b):
+        values[i] = values[last]
+    S.place[S.active[i]] = i
+    S.place[k] = -1
+    S.counts[0] = last
+    pivot = used[last, last]
+    row = used[last, :last]
+    used[:last, :last] -= np.multiply.outer(row / pivot, row)
+    S.blocked[:] = False
+    return bool(pivot * D.norms[k] > INFLATED)
 
 
 def advance(
@@ -148,12 +193,17 @@ def advance(
     With X'y/m as `score`, the Lasso and least squares on its support are filled in, a row for each
     penalty. Dependent columns may cycle at one penalty; the path then ends there.
     """
-    S.counts[1:] = 0, 0, -1, 0
-    rebuilt = False
+    S.counts[1:5] = 0, 0, -1, 0
+    turned, rebuilt = True, False
     arrays: tuple[Any, ...] = (*D, *S, targets, score, lasso, refits)
-    while (end := walk(*arrays, rebuilt)) != ARRIVED:  # type: ignore[call-arg]
-        rebuild(D, S)
+    while (end := walk(*arrays, turned, rebuilt)) != ARRIVED:  # type: ignore[call-arg]
+        turned = True
         rebuilt = end == DECAYS
+        column, sign = S.counts[5:].tolist()
+        if end == ENTERS:
+            turned = enter(D, S, column, sign)
+        elif end == DECAYS or leave(D, S, column):
+            rebuild(D, S)
     return int(S.counts[1])
 
 
@@ -180,14 +230,14 @@ def walk(
     score: Array,
     lasso: Array,
     refits: Array,
+    turned: bool,
     rebuilt: bool,
 ) -> int:
-    """Follow the path as `advance` does, or until the inverse must be recomputed.
+    """Follow the path as `advance` does, or to the next knot.
 
-    `rebuilt`: it was, because it no longer gave the direction.
+    `turned`: columns have entered or left; `rebuilt`: the inverse was, as it gave no direction.
     """
     limit = 50 * active.size + 100
-    turned = True
     while True:
         a = counts[0]
         if turned:
@@ -218,14 +268,11 @@ def walk(
             counts[3] = -1
             if step == exit_:
                 counts[3] = active[i]
-                if leave(norms, counts, active, signs, b, inverse, place, blocked, i):
-                    return INFLATES
-                turned = True
-            elif enter(Xt, G, norms, counts, active, signs, b, inverse, place, v, w, k, sign):
-                turned = True
-            else:
-                blocked[k] = True
-            continue
+                counts[5] = i
+                return LEAVES
+            counts[5] = k
+            counts[6] = sign
+            return ENTERS
         if score.size:
             solve_active(G, score, inverse, active, signs, a, lam[0], b, v, w, correlation)
             if counts[1] > 0 or at == 0:

@@ -1,4 +1,4 @@
-"""The compiled parts of `walk` in `homotopy`: directions, knots, and changes of the inverse.
+"""The compiled parts of `walk` in `homotopy`: directions, and the steps to the next knot.
 
 Arguments are plain arrays, which compile in half the time that named tuples of arrays take.
 """
@@ -11,10 +11,6 @@ from fedlasso.numerics.machine import Array, compiled, dot, inlined, subtract_ro
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# A column is dependent if its squared distance to the active ones is below this fraction.
-DEPENDENT = 1e-12
-# When a column with this variance inflation leaves, the inverse has lost its digits.
-INFLATED = 1e8
 # The error of G_AA d = s beyond which the inverse is recomputed.
 DECAYED = 1e-9
 
@@ -105,87 +101,6 @@ def next_exit(signs: Array, b: Array, d: Array, a: int) -> tuple[float, int]:
             step = size / speed
             place = i
     return step, place
-
-
-@inlined
-def enter(
-    Xt: Array,
-    G: Array,
-    norms: Array,
-    counts: Integers,
-    active: Integers,
-    signs: Array,
-    b: Array,
-    inverse: Array,
-    place: Integers,
-    g: Array,
-    w: Array,
-    k: int,
-    sign: float,
-) -> bool:
-    """Border the inverse with column k; return False when k depends on the active columns."""
-    a = counts[0]
-    if a == active.size:
-        return False
-    for i in range(a):
-        g[i] = G[k, active[i]] if G.size else dot(Xt[k], Xt[active[i]]) / Xt.shape[1]
-    times_inverse(inverse, g, w, a)
-    distance = norms[k] - dot(g[:a], w)
-    if not distance > DEPENDENT * norms[k]:
-        return False
-    for i in range(a):
-        scaled = w[i] / distance
-        for j in range(a):
-            inverse[i, j] += scaled * w[j]
-        inverse[i, a] = -scaled
-        inverse[a, i] = -scaled
-    inverse[a, a] = 1.0 / distance
-    active[a] = k
-    signs[a] = sign
-    b[a] = 0.0
-    place[k] = a
-    counts[0] = a + 1
-    return True
-
-
-@inlined
-def leave(
-    norms: Array,
-    counts: Integers,
-    active: Integers,
-    signs: Array,
-    b: Array,
-    inverse: Array,
-    place: Integers,
-    blocked: Flags,
-    i: int,
-) -> bool:
-    """Deflate the inverse by the i-th active column; return whether it has lost its digits."""
-    k = active[i]
-    last = counts[0] - 1
-    # the last active column takes place i, so that the used block stays contiguous
-    for j in range(last + 1):
-        swapped = inverse[i, j]
-        inverse[i, j] = inverse[last, j]
-        inverse[last, j] = swapped
-    for j in range(last + 1):
-        swapped = inverse[j, i]
-        inverse[j, i] = inverse[j, last]
-        inverse[j, last] = swapped
-    active[i] = active[last]
-    signs[i] = signs[last]
-    b[i] = b[last]
-    place[active[i]] = i
-    place[k] = -1
-    counts[0] = last
-    pivot = inverse[last, last]
-    for l in range(last):
-        scaled = inverse[last, l] / pivot
-        for j in range(last):
-            inverse[l, j] -= scaled * inverse[last, j]
-    for l in range(blocked.size):
-        blocked[l] = False
-    return bool(pivot * norms[k] > INFLATED)
 
 
 @compiled

@@ -35,7 +35,7 @@ def local_sweeps(f: Sample, start: Array, lam: float, epochs: int) -> Array:
     base = float(np.sqrt(f.y_ss / f.m))
     if f.prefers_gram:
         units = np.sqrt(np.diagonal(f.gram))
-        gram_sweeps(f.gram, f.score, units, base, B, lam, epochs)
+        gram_sweeps(f.gram, f.score, units, base, B, np.empty(f.p), lam, epochs)
     else:
         norms = f.design.norms
         residual_sweeps(f.columns, f.y, norms, np.sqrt(norms), base, B, lam, epochs)
@@ -96,17 +96,18 @@ def moved(new: float, old: float, unit: float, size: float) -> bool:
 
 @compiled
 def gram_sweeps(
-    G: Array, c: Array, units: Array, base: float, B: Array, lam: float, epochs: int
+    G: Array, c: Array, units: Array, base: float, B: Array, s: Array, lam: float, epochs: int
 ) -> None:
     """Sweep every row of B in place, from G = X'X/m, c = X'y/m and base = ||y||/sqrt(m).
 
     s_k is the score of coordinate k, c_k - sum_{l<k} G_kl b_l(new) - sum_{l>k} G_kl b_l(old).
     A new b_k updates s_l for this sweep if l > k, and for the next one if l < k.
     """
-    q, p = B.shape
-    for j in range(q):
+    p = c.size
+    for j in range(len(B)):
         b = B[j]
-        s = c.copy()
+        for k in range(p):
+            s[k] = c[k]
         for k in range(p):
             if b[k] != 0.0:
                 for l in range(k):

@@ -88,13 +88,17 @@ def dot(x: Array, y: Array) -> float:
     return total
 
 
-@compiled
 def inner_products(Xt: Array, r: Array) -> Array:
     """Return X'r, column by column."""
-    out = np.empty(Xt.shape[0])
+    out = np.empty(len(Xt))
+    fill_products(out, Xt, r)
+    return out
+
+
+@compiled
+def fill_products(out: Array, Xt: Array, r: Array) -> None:
     for k in range(out.size):
         out[k] = dot(Xt[k], r)
-    return out
 
 
 @inlined

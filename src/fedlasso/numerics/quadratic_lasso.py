@@ -55,7 +55,9 @@ def solve_model(B: CurvatureModel, c: Array, thresholds: Array, start: Array) ->
     """Return the minimizer of 1/2 b'Bb - c'b + sum_k thresholds_k |b_k|."""
     b = start.copy()
     tol = EXACT * float(np.abs(c).max(initial=0.0))
-    return b if descend_factored(*B, c, thresholds, b, tol) else search(B, c, thresholds, b, tol)
+    if descend_factored(*B, c, thresholds, b, np.empty(B.d.size), tol):
+        return b
+    return search(B, c, thresholds, b, tol)
 
 
 @one_thread()
@@ -103,25 +105,32 @@ def search(B: CurvatureModel, c: Array, penalties: Array, b: Array, tol: float) 
 
 @compiled
 def descend_factored(
-    A: Array, d: Array, mu: float, diagonal: Array, c: Array, penalties: Array, b: Array, tol: float
+    A: Array,
+    d: Array,
+    mu: float,
+    diagonal: Array,
+    c: Array,
+    penalties: Array,
+    b: Array,
+    t: Array,
+    tol: float,
 ) -> bool:
     """Solve the same problem by coordinate descent, in place; return whether it converged.
 
     t = diag(d) A'b is kept up to date. Sweeps are over the nonzero coefficients until none changes
     its slope by more than `tol`, then over all.
     """
-    p, r = A.shape
-    t = np.zeros(r)
     full = True
     for sweep in range(SWEEPS):
         if full or sweep % 100 == 0:
-            t[:] = 0.0
-            for k in range(p):
+            for i in range(t.size):
+                t[i] = 0.0
+            for k in range(b.size):
                 if b[k] != 0.0:
-                    for i in range(r):
+                    for i in range(t.size):
                         t[i] += d[i] * A[k, i] * b[k]
         largest = 0.0
-        for k in range(p):
+        for k in range(b.size):
             if (b[k] == 0.0 and not full) or not diagonal[k] > 0.0:
                 continue
             slope = c[k] - dot(A[k], t) - mu * b[k]
@@ -129,9 +138,11 @@ def descend_factored(
             step = new - b[k]
             if step != 0.0:
                 b[k] = new
-                for i in range(r):
+                for i in range(t.size):
                     t[i] += d[i] * A[k, i] * step
-                largest = max(largest, abs(step) * diagonal[k])
+                change = abs(step) * diagonal[k]
+                if change > largest:
+                    largest = change
         settled = largest <= tol
         if settled and full:
             return True

@@ -13,7 +13,6 @@ from fedlasso.numerics.machine import (
     compiled,
     dot,
     frozen,
-    inner_products,
     one_thread,
     subtract_product,
 )
@@ -23,6 +22,8 @@ LARGEST_COPY = 1 << 28
 # A mean of more standard deviations than this is subtracted from every value before products are
 # summed: afterwards, digits would be lost.
 FAR = 64.0
+# Values that are centred at a time.
+BLOCK_VALUES = 1 << 16
 
 
 def find_far(means: Array, factors: Array) -> Any:
@@ -62,19 +63,26 @@ class Table:
         subtract_product(minus, self.columns, np.ascontiguousarray(b))
         return -minus
 
+    @one_thread()
     def inner(self, r: Array) -> Array:
         if self.sparse is not None:
             return np.asarray(self.sparse.T @ r)
-        return inner_products(self.columns, np.ascontiguousarray(r))
+        return np.asarray(np.vecdot(self.columns, r))
 
     def missing(self, w: Array) -> Array:
         """Return the total weight of the missing values of every column."""
         return np.zeros(self.p) if self.holes is None else np.asarray(self.holes.T @ w)
 
+    @one_thread()
     def squares(self, means: Array, w: Array) -> Array:
         """Return sum_i w_i (x_ik - means_k)^2 for every column, without missing values."""
         if self.sparse is None:
-            out = centred_squares(self.columns, means, w)
+            out = np.empty(self.p)
+            width = BLOCK_VALUES // self.n + 1
+            for part in (slice(at, at + width) for at in range(0, self.p, width)):
+                centred = self.columns[part] - means[part, None]
+                centred *= centred
+                out[part] = np.vecdot(centred, w)
         else:
             X = self.sparse
             out = sparse_squares(X.data, X.indices, X.indptr, means, w, float(w.sum()))
@@ -87,22 +95,10 @@ class Table:
 
 
 @compiled
-def centred_squares(Xt: Array, means: Array, w: Array) -> Array:
-    out = np.zeros(Xt.shape[0])
-    for k in range(Xt.shape[0]):
-        total = 0.0
-        for i in range(w.size):
-            d = Xt[k, i] - means[k]
-            total += w[i] * d * d
-        out[k] = total
-    return out
-
-
-@compiled
 def sparse_squares(
     data: Array, indices: RowIndex, indptr: RowIndex, means: Array, w: Array, weight: float
 ) -> Array:
-    """Return `centred_squares` for CSC storage, where entries that are not stored are zeros."""
+    """Return `squares` for CSC storage, where entries that are not stored are zeros."""
     out = np.zeros(means.size)
     for k in range(means.size):
         total = 0.0

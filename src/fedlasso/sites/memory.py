@@ -24,11 +24,13 @@ class Memory:
     """Named arrays per fit and round, so that repeating a round gives the same answer.
 
     A fit's key identifies everything its rounds depend on (procedure, hyperparameters, penalty).
-    The last two rounds of the last few fits are kept; in a folder they outlive the process.
+    The last two rounds of the last few fits are kept; in a folder they outlive the process and, if
+    `durable`, a power failure.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, durable: bool = True) -> None:
         self._folder = folder
+        self._durable = durable
         self._fits: OrderedDict[str, dict[int, Mapping[str, NDArray[Any]]]] = OrderedDict()
 
     def recall(self, fit: str, round: int) -> Mapping[str, NDArray[Any]]:
@@ -51,7 +53,7 @@ class Memory:
                 raise FedLassoError(f"{found}; start another fit")
             buffer = io.BytesIO()
             np.savez(buffer, allow_pickle=False, **values)
-            write_atomically(path, buffer.getvalue(), private=True)
+            write_atomically(path, buffer.getvalue(), private=True, durable=self._durable)
         rounds = self._fits.setdefault(fit, {})
         self._fits.move_to_end(fit)
         rounds[round] = values
@@ -64,7 +66,7 @@ class Memory:
 
     def room(self, name: str) -> Memory:
         """Return a separate memory, stored beside this one."""
-        return Memory(None if self._folder is None else self._folder / name)
+        return Memory(None if self._folder is None else self._folder / name, self._durable)
 
     def draft(self) -> Memory:
         """Return a memory that reads this one and stores nothing in it."""

@@ -290,7 +290,11 @@ def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         where = f"{file.path if file else 'the table'}: column {name!r}"
         raise FedLassoError(f"{where} is not numeric, but it was in the fit") from None
-    return np.asarray(column.to_numpy())
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    # `to_numpy` imports pandas.
+    return np.asarray(
+        whole.to_numpy(zero_copy_only=False) if whole.null_count else np.from_dlpack(whole)
+    )
 
 
 def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:

@@ -129,9 +129,11 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
         if b"\0" in start[:4096]:
             raise FedLassoError(f"{path} {NOT_UTF8}")
         dialect = find_dialect(start.decode("utf-8-sig", errors="replace"))
+        # A block is allocated whole, however small the file.
+        block = _BLOCK_BYTES if packed else min(_BLOCK_BYTES, max(path.stat().st_size + 1, _START))
         table = arrow.read_csv(
             pa.input_stream(str(path), compression="gzip" if packed else None),
-            read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
+            read_options=arrow.ReadOptions(block_size=block),
             parse_options=arrow.ParseOptions(
                 delimiter=dialect.separator, newlines_in_values=b'"' in start
             ),

@@ -5,6 +5,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fedlasso.federation import Federation
+from fedlasso.fitting import Settings
+from fedlasso.tables import Schema
+
 
 def draw_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
     """Six numbers and a text column, four of which matter."""
@@ -35,3 +39,10 @@ def write_sites(folder: Path, sizes: tuple[int, ...] = (60, 40, 30)) -> list[Pat
             paths.append(folder / f"site{j}.csv")
             frame.to_csv(paths[-1], index=False)
     return paths
+
+
+def with_settings(
+    opened: tuple[Federation, Schema], settings: Settings
+) -> tuple[Federation, Settings, Schema]:
+    """Return the first arguments of `make_model` for an opened federation."""
+    return opened[0], settings, opened[1]

@@ -1,12 +1,12 @@
 """95% intervals of measures of performance."""
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from fedlasso.fitting.examination.assessment import Measure
 
 LEVEL = 0.95
-Z = float(stats.norm.ppf((1 + LEVEL) / 2))
+Z = float(ndtri((1 + LEVEL) / 2))
 
 
 def around(value: float, se: float) -> Measure:

@@ -157,15 +157,20 @@ class _Terms:
         wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
         v = (self.mass * (wide.T / self.left)).T
         groups = self.group, self.sets.group
-        out = gather_terms(v, self.discount, *groups, self.dead, self._log_w, self._log_all)
+        logs = self._log_w, self._log_all
+        out = np.zeros((len(logs[0]), v.shape[1]))
+        running, less = np.zeros((2, len(logs[1]), v.shape[1]))
+        gather_terms(out, running, less, v, self.discount, *groups, self.dead, *logs)
         return out.reshape(len(self.eta), *per_term.shape[1:])
 
     def means(self, v: Array) -> Array:
         """Return for each term the risk-weighted mean of v over the rows at risk."""
         sets = self.sets
         wide = np.ascontiguousarray(v).reshape(len(self.eta), math.prod(v.shape[1:]))
-        at_risk, own = mean_at_risk(
-            wide, self.dead, sets.start, sets.group, self._log_w, self._log_all
+        at_risk, own = np.zeros((2, len(sets.start), wide.shape[1]))
+        total = np.zeros(wide.shape[1])
+        mean_at_risk(
+            at_risk, own, total, wide, self.dead, sets.start, sets.group, self._log_w, self._log_all
         )
         less = (self.discount * own[self.group].T).T
         out = ((at_risk[self.group] - less).T / self.left).T
@@ -174,20 +179,26 @@ class _Terms:
 
 @compiled
 def gather_terms(
-    v: Array, discount: Array, term: Places, row: Places, dead: Array, log_w: Array, log_all: Array
-) -> Array:
+    out: Array,
+    running: Array,
+    less: Array,
+    v: Array,
+    discount: Array,
+    term: Places,
+    row: Places,
+    dead: Array,
+    log_w: Array,
+    log_all: Array,
+) -> None:
     """Add up, for each row, the terms up to its own time, each relative to the risk at its time.
 
     Risks at different times may differ too much for one unit, so a running sum is in the unit of
     its own time; risks decrease with time. An event has Efron's discount in the terms of its time.
-    `term` and `row` are the event times of terms and rows.
+    `term` and `row` are the event times of terms and rows. The first three arrays are zeros.
     """
-    groups = log_all.size
     width = v.shape[1]
-    running = np.zeros((groups, width))
-    less = np.zeros((groups, width))
     k = 0
-    for g in range(groups):
+    for g in range(log_all.size):
         if g > 0:
             shrink = np.exp(log_all[g] - log_all[g - 1])
             for c in range(width):
@@ -197,7 +208,6 @@ def gather_terms(
                 running[g, c] += v[k, c]
                 less[g, c] += discount[k] * v[k, c]
             k += 1
-    out = np.zeros((log_w.size, width))
     for i in range(log_w.size):
         g = row[i]
         if g < 0:
@@ -205,22 +215,28 @@ def gather_terms(
         unit = np.exp(log_w[i] - log_all[g])
         for c in range(width):
             out[i, c] = unit * (running[g, c] - dead[i] * less[g, c])
-    return out
 
 
 @compiled
 def mean_at_risk(
-    v: Array, dead: Array, start: Places, group: Places, log_w: Array, log_all: Array
-) -> tuple[Array, Array]:
-    """Return means over the rows at risk at each time, and the events' part of them."""
-    groups = start.size
-    rows, width = v.shape
-    mean = np.zeros((groups, width))
-    own = np.zeros((groups, width))
-    total = np.zeros(width)
+    mean: Array,
+    own: Array,
+    total: Array,
+    v: Array,
+    dead: Array,
+    start: Places,
+    group: Places,
+    log_w: Array,
+    log_all: Array,
+) -> None:
+    """Fill in means over the rows at risk at each time, and the events' part of them.
+
+    The first three arrays are zeros.
+    """
+    width = total.size
     unit = -np.inf
-    g = groups - 1
-    for i in range(rows - 1, -1, -1):
+    g = start.size - 1
+    for i in range(len(v) - 1, -1, -1):
         if g < 0:
             break
         if log_w[i] > unit:
@@ -240,4 +256,3 @@ def mean_at_risk(
             for c in range(width):
                 mean[g, c] = total[c] * scale
             g -= 1
-    return mean, own
