@@ -2,8 +2,8 @@
 
 Second derivatives and the gradient of the loss at the Lasso give the probability of an effect of
 each column. Each requested column takes one direction, and two numbers per direction and site.
-Standard errors come from batches of rows, whatever the noise is like; with few rows they are those
-of the model, with the variance of its residuals.
+Standard errors come from batches of rows, whatever the noise is like, and are at least those of the
+family's own variance; with few rows they are those of the model, with the variance of its residuals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
 from fedlasso.procedures.newton import SOLVED
 from fedlasso.procedures.newton_state import NewtonState
-from fedlasso.sites import CLEARLY, BatchSlopes, CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
+from fedlasso.sites import (
+    CLEARLY,
+    BatchSlopes,
+    CurvatureAt,
+    LossesAt,
+    PartAt,
+    SiteSlopesAlong,
+    SlopesAlong,
+)
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
@@ -51,6 +59,10 @@ LEAST_LEFT = 0.25
 POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
+# The rows do not bound an effect if coefficients so many standard errors away on one side raise the
+# loss by less than half the 95% quantile of a chi-square distribution.
+FAR = 8.0
+SMALL_RISE = 1.92
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
 # average of as many rows.
 SMALLEST_CURVATURE = 0.1
@@ -272,7 +284,10 @@ class Start:
         left = 1 - self.active / (self.clusters or self.problem.m)
         of_model = self.dispersion * sums.curvatures * max(left, LEAST_LEFT)
         known = of_model > 0
-        return np.divide(sums.variances, of_model, np.ones(known.size), where=known)
+        ratios = np.divide(sums.variances, of_model, np.ones(known.size), where=known)
+        # Where a rare outcome hardly occurs, batches vary less than the family does.
+        least = family_of(self.problem.loss).dispersion[0]
+        return np.maximum(ratios, least / self.dispersion) if least else ratios
 
     def temper(self, effects: Effects) -> tuple[Effects, float]:
         """Lower the probabilities of columns whose slopes vary more than the model assumes.
@@ -296,6 +311,28 @@ class Start:
         largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
         ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
         return effects.temper(likely, ratios), largest
+
+    def leave_unbounded(self, estimates: Estimates) -> Estimates:
+        """Return estimates without those of columns whose effects the rows do not bound.
+
+        A column separates the responses if, say, all rows that have it have the same one. The best
+        coefficient is then infinite, and the one step from a shrunken model is not.
+        """
+        columns = estimates.columns[estimates.identified]
+        if self.problem.quadratic or not columns.size:
+            return estimates
+        kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
+        steps = np.eye(self.problem.p)[:, columns]
+        for step, j in zip(steps.T, columns, strict=True):
+            others = kept[kept != j]
+            block = self.H[np.ix_(others, others)]
+            step[others] = -np.linalg.lstsq(block, self.H[others, j], rcond=None)[0]
+        steps *= FAR * estimates.errors[estimates.identified]
+        points = self.b[:, None] + np.hstack([steps, -steps])
+        parts = np.array_split(points, -(-points.shape[1] // SIDE_BY_SIDE), axis=1)
+        losses = np.hstack([self.federation.total(LossesAt(part)).losses for part in parts])
+        rises = losses.reshape(2, -1).min(axis=0) - self.loss
+        return estimates.leave_out(columns[rises < SMALL_RISE * self.dispersion])
 
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""

@@ -144,6 +144,7 @@ def infer(
         if not settings.response_family.quadratic and start.problem.p > start.problem.m:
             inference.notes.append(WIDE)
         by_name = start.look(named, other=other, effects=effects)
+        by_name = inference.leave_unbounded(start, by_name)
         by_name = inference.by_site(start, by_name).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
     factors = inference.scaling.factors
@@ -225,6 +226,14 @@ class _Inference:
                 "that of equal, independent noise: probabilities and intervals allow for it"
             )
         return effects
+
+    def leave_unbounded(self, start: Start, estimates: Estimates) -> Estimates:
+        """Leave out columns that separate the responses, if the sites send losses."""
+        try:
+            return start.leave_unbounded(estimates)
+        except Refused as refusal:
+            self.notes.append(f"whether a named column separates the responses: {refusal}")
+            return estimates
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
