@@ -2,8 +2,8 @@
 
 Second derivatives and the gradient of the loss at the Lasso give the probability of an effect of
 each column. Each requested column takes one direction, and two numbers per direction and site.
-Standard errors come from batches of rows, whatever the noise is like, and are at least those of the
-family's own variance; with few rows they are those of the model, with the variance of its residuals.
+Standard errors come from batches of rows, whatever the noise is like, and never from less variance
+than a family has; with few rows they are those of the model, with the variance of its residuals.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ LEAST_LEFT = 0.25
 POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
-# The rows do not bound an effect if coefficients so many standard errors away on one side raise the
-# loss by less than half the 95% quantile of a chi-square distribution.
-FAR = 8.0
-SMALL_RISE = 1.92
+# The rows do not bound an effect if, so many standard errors away on one side, the loss is no more
+# than this higher (a deviance of one). A parabola would be 50 higher.
+FAR = 10.0
+SMALL_RISE = 0.5
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
 # average of as many rows.
 SMALLEST_CURVATURE = 0.1
@@ -315,8 +315,9 @@ class Start:
     def leave_unbounded(self, estimates: Estimates) -> Estimates:
         """Return estimates without those of columns whose effects the rows do not bound.
 
-        A column separates the responses if, say, all rows that have it have the same one. The best
-        coefficient is then infinite, and the one step from a shrunken model is not.
+        If all rows that have a column have the same response, the best coefficient is infinite; a
+        step from a shrunken model is not, and neither is its error. So the loss is evaluated far
+        away on both sides. Unpenalised columns move along.
         """
         columns = estimates.columns[estimates.identified]
         if self.problem.quadratic or not columns.size:
@@ -327,7 +328,8 @@ class Start:
             others = kept[kept != j]
             block = self.H[np.ix_(others, others)]
             step[others] = -np.linalg.lstsq(block, self.H[others, j], rcond=None)[0]
-        steps *= FAR * estimates.errors[estimates.identified]
+        curvatures = self.problem.m * np.einsum("ik,ik->k", steps, self.H @ steps)
+        steps *= FAR * np.sqrt(self.dispersion / curvatures)
         points = self.b[:, None] + np.hstack([steps, -steps])
         parts = np.array_split(points, -(-points.shape[1] // SIDE_BY_SIDE), axis=1)
         losses = np.hstack([self.federation.total(LossesAt(part)).losses for part in parts])

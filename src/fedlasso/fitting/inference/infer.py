@@ -232,7 +232,7 @@ class _Inference:
         try:
             return start.leave_unbounded(estimates)
         except Refused as refusal:
-            self.notes.append(f"whether a named column separates the responses: {refusal}")
+            self.notes.append(f"named columns were not checked for separation: {refusal}")
             return estimates
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
