@@ -112,7 +112,7 @@ def test_a_named_column_whose_rows_have_one_outcome_only_has_no_interval(family:
     assert {row.name for row in document.named} == {"x1", "x2"}
     assert document.not_identified == {"x0": ()}
     (sentence,) = document.without_interval
-    assert sentence.startswith("x0 has no interval: these data do not bound its effect (separation")
+    assert sentence.startswith("x0 has no interval: these data do not bound the effect (separation")
 
 
 @pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])

@@ -7,16 +7,13 @@ import numpy as np
 
 from fedlasso.fitting.inference.estimates import Estimates
 from fedlasso.fitting.inference.groups import Group
+from fedlasso.fitting.inference.infer import UNBOUNDED
 from fedlasso.fitting.model import Model
 from fedlasso.models.numbers import p_value, some_of
 from fedlasso.numerics import Array
 
 # Columns that are named of a combination.
 COLUMNS_NAMED = 8
-UNBOUNDED = (
-    "these data do not bound its effect (separation), as if all rows that have it had the same "
-    "response"
-)
 
 
 @dataclass(frozen=True)

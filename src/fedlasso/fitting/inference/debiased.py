@@ -59,10 +59,13 @@ LEAST_LEFT = 0.25
 POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
-# The rows do not bound an effect if, so many standard errors away on one side, the loss is no more
-# than this higher (a deviance of one). A parabola would be 50 higher.
+# So many standard errors away, a parabola is 50 higher. The rows do not bound an effect if the loss
+# is not even 0.5 higher there (a deviance of one) on one side; below 16, few rows do, and intervals
+# are too narrow. Standard errors are at most those of rows with this second derivative.
 FAR = 10.0
-SMALL_RISE = 0.5
+UNBOUNDED_RISE = 0.5
+DOUBTFUL_RISE = 16.0
+LEAST_CURVATURE = 0.01
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
 # average of as many rows.
 SMALLEST_CURVATURE = 0.1
@@ -223,11 +226,12 @@ class Start:
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
 
-        The remaining bias depends on the starting model. With an `other` one, estimates are halfway
-        between those from either, and half of the difference adds to the errors. With the posterior
-        `effects`, so does the bias that uncertain coefficients leave. `tests` is the number of
-        columns that might have been estimated, and `strength` how closely directions follow one
-        column alone. Columns that are not identified have NaN.
+        The remaining bias depends on the starting model. With an `other` one, half of the
+        difference between the estimates from either adds to the errors, and for least squares
+        estimates are halfway. For other losses the Lasso would pull them towards zero. With the
+        posterior `effects`, so does the bias that uncertain coefficients leave. `tests` is the
+        number of columns that might have been estimated, and `strength` how closely directions
+        follow one column alone. Columns that are not identified have NaN.
         """
         tests = tests or columns.size
         if columns.size > SIDE_BY_SIDE:
@@ -243,17 +247,26 @@ class Start:
         projections = find_directions(self.H, columns, free, rows, strength, unknown)
         directions = projections.directions
         total = self.federation.total(SlopesAlong(self.b, directions))
-        values = self.b[columns] - total.slopes / rows
+        slopes, curvatures = total.slopes, total.curvatures
+        if not self.problem.quadratic:
+            # Those of a model nearby may have been kept, and second derivatives be others here.
+            scale = _compare(curvatures / rows, directions, self.H)
+            directions, slopes, curvatures = (
+                directions / scale,
+                slopes / scale,
+                curvatures / scale**2,
+            )
+        values = self.b[columns] - slopes / rows
         ratios = self._find_ratios(directions) if self.batches else 1.0
         leftover = rows * projections.leftover
-        variances = self.dispersion * (ratios * total.curvatures + leftover)
+        variances = self.dispersion * (ratios * curvatures + leftover)
         # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
         wider = float(stdtrit(self.batches or self._left, TAIL) / ndtri(TAIL))
         errors = wider * np.sqrt(variances) / rows
         if other is not None:
             step = other - self.b
-            half = (step[columns] - directions.T @ (self.H @ step)) / 2
-            values = values + half
+            half = (step[columns] - projections.directions.T @ (self.H @ step)) / 2
+            values = values + half if self.problem.quadratic else values
             errors = np.sqrt(errors**2 + half**2)
         lost = np.isin(columns, list(projections.combinations))
         values[lost] = errors[lost] = np.nan
@@ -261,10 +274,11 @@ class Start:
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
+        # A site moves a coefficient by its slope over its part of the curvature of all rows.
+        all_rows = np.where(lost, 1.0, curvatures)
         slopes = np.array([reply.slopes for reply in replies])
         curvatures = np.array([reply.curvatures for reply in replies])
-        # A site moves a coefficient by its slope over its part of the curvature of all rows.
-        own = curvatures * rows / np.where(lost, 1.0, total.curvatures)
+        own = curvatures * rows / all_rows
         known = own > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
         steps = np.divide(slopes, own, out=np.zeros_like(own), where=known)
         variances = self.dispersion * curvatures
@@ -312,29 +326,46 @@ class Start:
         ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
         return effects.temper(likely, ratios), largest
 
-    def leave_unbounded(self, estimates: Estimates) -> Estimates:
-        """Return estimates without those of columns whose effects the rows do not bound.
+    def check_bounded(self, estimates: Estimates) -> Estimates:
+        """Leave out columns whose effects the rows do not bound, and mark those that few rows do.
 
         If all rows that have a column have the same response, the best coefficient is infinite; a
         step from a shrunken model is not, and neither is its error. So the loss is evaluated far
-        away on both sides. Unpenalised columns move along.
+        away on both sides.
         """
         columns = estimates.columns[estimates.identified]
         if self.problem.quadratic or not columns.size:
             return estimates
+        rises = self.find_rises(columns)
+        bounded = rises >= UNBOUNDED_RISE
+        doubtful = columns[bounded & (rises < DOUBTFUL_RISE)]
+        return replace(estimates.leave_out(columns[~bounded]), doubtful=tuple(doubtful.tolist()))
+
+    def find_rises(self, columns: NDArray[np.int64]) -> Array:
+        """Return how much higher the loss is far away, on the lower side of each column.
+
+        Unpenalised columns move along.
+        """
         kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
         steps = np.eye(self.problem.p)[:, columns]
         for step, j in zip(steps.T, columns, strict=True):
             others = kept[kept != j]
             block = self.H[np.ix_(others, others)]
             step[others] = -np.linalg.lstsq(block, self.H[others, j], rcond=None)[0]
-        curvatures = self.problem.m * np.einsum("ik,ik->k", steps, self.H @ steps)
-        steps *= FAR * np.sqrt(self.dispersion / curvatures)
+        curvatures = np.maximum(np.einsum("ik,ik->k", steps, self.H @ steps), LEAST_CURVATURE)
+        steps *= FAR * np.sqrt(self.dispersion / (self.problem.m * curvatures))
         points = self.b[:, None] + np.hstack([steps, -steps])
         parts = np.array_split(points, -(-points.shape[1] // SIDE_BY_SIDE), axis=1)
         losses = np.hstack([self.federation.total(LossesAt(part)).losses for part in parts])
-        rises = losses.reshape(2, -1).min(axis=0) - self.loss
-        return estimates.leave_out(columns[rises < SMALL_RISE * self.dispersion])
+        return np.asarray((losses.reshape(2, -1).min(axis=0) - self.loss) / self.dispersion)
+
+    def free_unbounded(self) -> Start:
+        """Return the same without a penalty on columns whose effects the rows do not bound."""
+        free = self.problem.penalty.free(self.problem.p)
+        columns = np.flatnonzero(~free & (np.diagonal(self.H) > 0))
+        free[columns[self.find_rises(columns) < UNBOUNDED_RISE]] = True
+        penalty = replace(self.problem.penalty, weights=np.where(free, 0.0, 1.0))
+        return replace(self, problem=replace(self.problem, penalty=penalty))
 
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""
@@ -358,6 +389,13 @@ class Start:
                 "degrees of freedom; give more rows, or a larger penalty"
             )
         return self.problem.m - self.active
+
+
+def _compare(curvatures: Array, directions: Array, H: Array) -> Array:
+    """Return curvatures along directions over those in the metric H; one where these are zero."""
+    there = np.einsum("ik,ik->k", directions, H @ directions)
+    known = (there > 0) & (curvatures > 0)
+    return np.divide(curvatures, there, out=np.ones(known.size), where=known)
 
 
 def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:

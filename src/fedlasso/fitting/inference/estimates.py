@@ -117,6 +117,7 @@ class Estimates:
     effects : posterior of the columns' effects, if they were selected by that
     combinations : columns that are not identified, each with those that it is a combination of, or
         with none if the rows do not bound its effect
+    doubtful : columns whose effects few rows bound; their intervals may be too narrow
     """
 
     columns: NDArray[np.int64]
@@ -127,6 +128,7 @@ class Estimates:
     site_variances: Array | None = None
     effects: Effects | None = None
     combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    doubtful: tuple[int, ...] = ()
 
     @property
     def identified(self) -> NDArray[np.bool_]:
