@@ -9,6 +9,7 @@ from fedlasso.errors import CannotFit
 from fedlasso.families import find_family
 from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.fitting.inference.debiased import Start
+from fedlasso.fitting.inference.infer import NARROW, UNBOUNDED
 from fedlasso.models import to_trust_document
 from fedlasso.numerics import L1, Array
 
@@ -111,8 +112,19 @@ def test_a_named_column_whose_rows_have_one_outcome_only_has_no_interval(family:
     assert document is not None
     assert {row.name for row in document.named} == {"x1", "x2"}
     assert document.not_identified == {"x0": ()}
+    assert model.trust.named.doubtful == (1,)
+    assert document.notes[-1] == NARROW.format("x1")
     (sentence,) = document.without_interval
     assert sentence.startswith("x0 has no interval: these data do not bound the effect (separation")
+
+
+def test_a_column_that_separates_alone_leaves_other_columns_their_intervals() -> None:
+    settings = Settings(family="binomial", penalty=1e-5, intervals=("x2",))
+    trust = fit_model(rare_columns("binomial", (0, 10)), settings).trust
+    assert trust is not None
+    assert trust.named is not None
+    assert trust.named.intervals()[0, 0] > 0.2
+    assert trust.notes == (f"no interval of x0: {UNBOUNDED}",)
 
 
 @pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])

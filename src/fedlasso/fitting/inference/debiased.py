@@ -395,7 +395,7 @@ def _compare(curvatures: Array, directions: Array, H: Array) -> Array:
     """Return curvatures along directions over those in the metric H; one where these are zero."""
     there = np.einsum("ik,ik->k", directions, H @ directions)
     known = (there > 0) & (curvatures > 0)
-    return np.divide(curvatures, there, out=np.ones(known.size), where=known)
+    return np.asarray(np.divide(curvatures, there, out=np.ones(known.size), where=known))
 
 
 def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
