@@ -6,16 +6,17 @@ from sklearn.datasets import load_breast_cancer
 
 from fedlasso import InProcess, Site
 from fedlasso.errors import CannotFit
+from fedlasso.families import find_family
 from fedlasso.fitting import Model, Settings, fit_model
-from fedlasso.numerics import Array
+from fedlasso.fitting.inference.debiased import Start
+from fedlasso.fitting.inference.infer import NARROW, UNBOUNDED
+from fedlasso.models import to_trust_document
+from fedlasso.numerics import L1, Array
 
 
-def three_sites(X: Array, y: Array) -> InProcess:
+def three_sites(X: Array, y: Array, loss: str = "binomial") -> InProcess:
     return InProcess(
-        [
-            Site(str(k), X[k::3], y[k::3], loss="binomial", intercept=True, raw=True)
-            for k in range(3)
-        ]
+        [Site(str(k), X[k::3], y[k::3], loss=loss, intercept=True, raw=True) for k in range(3)]
     )
 
 
@@ -79,3 +80,61 @@ def test_separated_classes_have_no_discoveries() -> None:
         CannotFit, match=r"no discoveries: .* \(separation\).*; use --goal objectiv"
     ):
         fit_model(separated(), settings)
+
+
+def rare_columns(family: str, outcomes: tuple[int, int]) -> InProcess:
+    """Return sites with two columns that 30 of 450 rows have, so many of them with an outcome.
+
+    An outcome is a positive response, a count above zero or an event.
+    """
+    rng = np.random.default_rng(3)
+    X = np.zeros((450, 4))
+    X[:30, 0] = X[30:60, 1] = 1.0
+    X[:, 2:] = rng.standard_normal((450, 2))
+    y = find_family(family).draw(0.7 * X[:, 2], rng)
+    size = np.abs(y) + (y == 0)
+    none = -size if family == "cox" else np.zeros(450)
+    for start, count in zip((0, 30), outcomes, strict=True):
+        rows = np.arange(start, start + 30)
+        y[rows] = np.where(rows < start + count, size[rows], none[rows])
+    order = rng.permutation(450)
+    return three_sites(X[order], y[order], find_family(family).loss.name)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
+def test_a_named_column_whose_rows_have_one_outcome_only_has_no_interval(family: str) -> None:
+    settings = Settings(family=family, penalty=0.02, intervals=("x0", "x1", "x2"))
+    model = fit_model(rare_columns(family, (0, 2)), settings)
+    assert model.trust is not None
+    assert model.trust.named is not None
+    np.testing.assert_array_equal(model.trust.named.identified, [False, True, True])
+    document = to_trust_document(model)
+    assert document is not None
+    assert {row.name for row in document.named} == {"x1", "x2"}
+    assert document.not_identified == {"x0": ()}
+    assert model.trust.named.doubtful == (1,)
+    assert document.notes[-1] == NARROW.format("x1")
+    (sentence,) = document.without_interval
+    assert sentence.startswith("x0 has no interval: these data do not bound the effect (separation")
+
+
+def test_a_column_that_separates_alone_leaves_other_columns_their_intervals() -> None:
+    settings = Settings(family="binomial", penalty=1e-5, intervals=("x2",))
+    trust = fit_model(rare_columns("binomial", (0, 10)), settings).trust
+    assert trust is not None
+    assert trust.named is not None
+    assert trust.named.intervals()[0, 0] > 0.2
+    assert trust.notes == (f"no interval of x0: {UNBOUNDED}",)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
+def test_batches_with_hardly_any_outcome_do_not_narrow_an_interval(family: str) -> None:
+    sites = rare_columns(family, (0, 1))
+    b = np.zeros(len(sites.columns))
+    b[:3] = -0.5, -0.5, 0.7
+    start = Start.at(sites, L1(0.1), b)
+    columns = np.arange(3)
+    of_model = start.look(columns)
+    of_batches = start.with_batches().look(columns)
+    least = of_model.errors / np.sqrt(start.dispersion)
+    assert (of_batches.errors >= least).all()

@@ -7,6 +7,7 @@ import numpy as np
 
 from fedlasso.fitting.inference.estimates import Estimates
 from fedlasso.fitting.inference.groups import Group
+from fedlasso.fitting.inference.infer import UNBOUNDED
 from fedlasso.fitting.model import Model
 from fedlasso.models.numbers import p_value, some_of
 from fedlasso.numerics import Array
@@ -101,9 +102,9 @@ class TrustDocument:
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
     columns of the model and columns named by the analyst, if their intervals were requested. Of
     the latter, `not_identified` have none: each is nearly a combination of the columns listed with
-    it. `site_weights` is the weight of a row by site, and `weighted_model` whether the model has
-    them too, or inference only. `site_effects` is whether the fit has decided
-    that every site has its own intercept.
+    it, or the data do not bound its effect, and no columns are listed. `site_weights` is the weight
+    of a row by site, and `weighted_model` whether the model has them too, or inference only.
+    `site_effects` is whether the fit has decided that every site has its own intercept.
     """
 
     level: float
@@ -138,6 +139,9 @@ class TrustDocument:
         """One sentence per requested column that is not identified."""
         sentences = []
         for name, others in self.not_identified.items():
+            if not others:
+                sentences.append(f"{name} has no interval: {UNBOUNDED}")
+                continue
             shown = ", ".join(others[:COLUMNS_NAMED])
             more = len(others) - COLUMNS_NAMED
             rest = f" and {more} more" if more > 0 else ""

@@ -61,7 +61,7 @@ def interval_table(results: Results) -> ReportTable | None:
         "Coverage of 95% intervals, for columns named beforehand and for selected ones, and mean "
         "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
         "nothing was selected. Not given: the proportion of named columns that a fit marks as not "
-        "identified; the other columns of the table are about the rest."
+        "identified or doubtful; the other columns of the table are about the rest."
     )
     text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)

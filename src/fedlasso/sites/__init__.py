@@ -12,6 +12,7 @@ from fedlasso.sites.inference import LEVELS as LEVELS
 from fedlasso.sites.inference import BaselineAt as BaselineAt
 from fedlasso.sites.inference import BatchSlopes as BatchSlopes
 from fedlasso.sites.inference import EffectAt as EffectAt
+from fedlasso.sites.inference import LossesAt as LossesAt
 from fedlasso.sites.inference import NoiseAbove as NoiseAbove
 from fedlasso.sites.inference import SiteShift as SiteShift
 from fedlasso.sites.inference import SiteSlopesAlong as SiteSlopesAlong

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from fedlasso.federation import Disclosure, ModelVector, Positive, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
-from fedlasso.federation.messages import Directions, R, Times
+from fedlasso.federation.messages import Directions, Points, R, Times
 from fedlasso.numerics import Array, LeastSquares
-from fedlasso.sites.questions import Amount
+from fedlasso.sites.questions import Amount, bound_of_loss
 from fedlasso.sites.site import View
 
 # Levels of noise that sites are counted at: powers of the fourth root of two.
@@ -159,6 +159,32 @@ class BatchSlopes(AboutDirections[BatchSums]):
             "degrees": Bound(2 * magnitudes.rows),
             "clusters": Bound(2 * magnitudes.rows, words=1),
         }
+
+
+class LossesSums(Reply):
+    """Per model: the sum over rows of its loss."""
+
+    losses: Array
+
+
+class LossesAt(Request[LossesSums]):
+    """Losses at some models (columns): do the rows bound an effect?"""
+
+    kind = "intervals"
+    discloses = Disclosure("losses of some models: sums over rows")
+    b: Points
+
+    def expects(self, p: int) -> Shapes:
+        return {"losses": self.b.shape[1:]}
+
+    def answer(self, site: View) -> LossesSums:
+        f = site.training
+        losses = f.m * np.array([f.value(np.ascontiguousarray(b)) for b in self.b.T])
+        steps = self.b.shape[1]
+        return LossesSums(losses, steps=steps, operations=site.operations(steps) // 2)
+
+    def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
+        return {"losses": bound_of_loss(magnitudes)}
 
 
 class NoisySites(Reply):

@@ -2,8 +2,8 @@
 
 Second derivatives and the gradient of the loss at the Lasso give the probability of an effect of
 each column. Each requested column takes one direction, and two numbers per direction and site.
-Standard errors come from batches of rows, whatever the noise is like; with few rows they are those
-of the model, with the variance of its residuals.
+Standard errors come from batches of rows, whatever the noise is like, and never from less variance
+than a family has; with few rows they are those of the model, with the variance of its residuals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ from fedlasso.numerics.triangles import count_packed, unpack
 from fedlasso.procedures import Problem
 from fedlasso.procedures.newton import SOLVED
 from fedlasso.procedures.newton_state import NewtonState
-from fedlasso.sites import CLEARLY, BatchSlopes, CurvatureAt, PartAt, SiteSlopesAlong, SlopesAlong
+from fedlasso.sites import (
+    CLEARLY,
+    BatchSlopes,
+    CurvatureAt,
+    LossesAt,
+    PartAt,
+    SiteSlopesAlong,
+    SlopesAlong,
+)
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
@@ -51,6 +59,13 @@ LEAST_LEFT = 0.25
 POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
+# So many standard errors away, a parabola is 50 higher. The rows do not bound an effect if the loss
+# is not even 0.5 higher there (a deviance of one) on one side; below 16, few rows do, and intervals
+# are too narrow. Standard errors are at most those of rows with this second derivative.
+FAR = 10.0
+UNBOUNDED_RISE = 0.5
+DOUBTFUL_RISE = 16.0
+LEAST_CURVATURE = 0.01
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
 # average of as many rows.
 SMALLEST_CURVATURE = 0.1
@@ -211,11 +226,12 @@ class Start:
     ) -> Estimates:
         """Estimate some coefficients without the Lasso's bias.
 
-        The remaining bias depends on the starting model. With an `other` one, estimates are halfway
-        between those from either, and half of the difference adds to the errors. With the posterior
-        `effects`, so does the bias that uncertain coefficients leave. `tests` is the number of
-        columns that might have been estimated, and `strength` how closely directions follow one
-        column alone. Columns that are not identified have NaN.
+        The remaining bias depends on the starting model. With an `other` one, half of the
+        difference between the estimates from either adds to the errors, and for least squares
+        estimates are halfway. For other losses the Lasso would pull them towards zero. With the
+        posterior `effects`, so does the bias that uncertain coefficients leave. `tests` is the
+        number of columns that might have been estimated, and `strength` how closely directions
+        follow one column alone. Columns that are not identified have NaN.
         """
         tests = tests or columns.size
         if columns.size > SIDE_BY_SIDE:
@@ -231,17 +247,26 @@ class Start:
         projections = find_directions(self.H, columns, free, rows, strength, unknown)
         directions = projections.directions
         total = self.federation.total(SlopesAlong(self.b, directions))
-        values = self.b[columns] - total.slopes / rows
+        slopes, curvatures = total.slopes, total.curvatures
+        if not self.problem.quadratic:
+            # Those of a model nearby may have been kept, and second derivatives be others here.
+            scale = _compare(curvatures / rows, directions, self.H)
+            directions, slopes, curvatures = (
+                directions / scale,
+                slopes / scale,
+                curvatures / scale**2,
+            )
+        values = self.b[columns] - slopes / rows
         ratios = self._find_ratios(directions) if self.batches else 1.0
         leftover = rows * projections.leftover
-        variances = self.dispersion * (ratios * total.curvatures + leftover)
+        variances = self.dispersion * (ratios * curvatures + leftover)
         # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
         wider = float(stdtrit(self.batches or self._left, TAIL) / ndtri(TAIL))
         errors = wider * np.sqrt(variances) / rows
         if other is not None:
             step = other - self.b
-            half = (step[columns] - directions.T @ (self.H @ step)) / 2
-            values = values + half
+            half = (step[columns] - projections.directions.T @ (self.H @ step)) / 2
+            values = values + half if self.problem.quadratic else values
             errors = np.sqrt(errors**2 + half**2)
         lost = np.isin(columns, list(projections.combinations))
         values[lost] = errors[lost] = np.nan
@@ -249,10 +274,11 @@ class Start:
         if not by_site or len(self.federation.sites) < 2:
             return found
         replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
+        # A site moves a coefficient by its slope over its part of the curvature of all rows.
+        all_rows = np.where(lost, 1.0, curvatures)
         slopes = np.array([reply.slopes for reply in replies])
         curvatures = np.array([reply.curvatures for reply in replies])
-        # A site moves a coefficient by its slope over its part of the curvature of all rows.
-        own = curvatures * rows / np.where(lost, 1.0, total.curvatures)
+        own = curvatures * rows / all_rows
         known = own > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
         steps = np.divide(slopes, own, out=np.zeros_like(own), where=known)
         variances = self.dispersion * curvatures
@@ -272,7 +298,10 @@ class Start:
         left = 1 - self.active / (self.clusters or self.problem.m)
         of_model = self.dispersion * sums.curvatures * max(left, LEAST_LEFT)
         known = of_model > 0
-        return np.divide(sums.variances, of_model, np.ones(known.size), where=known)
+        ratios = np.divide(sums.variances, of_model, np.ones(known.size), where=known)
+        # Where a rare outcome hardly occurs, batches vary less than the family does.
+        least = family_of(self.problem.loss).dispersion[0]
+        return np.maximum(ratios, least / self.dispersion) if least else ratios
 
     def temper(self, effects: Effects) -> tuple[Effects, float]:
         """Lower the probabilities of columns whose slopes vary more than the model assumes.
@@ -297,6 +326,47 @@ class Start:
         ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
         return effects.temper(likely, ratios), largest
 
+    def check_bounded(self, estimates: Estimates) -> Estimates:
+        """Leave out columns whose effects the rows do not bound, and mark those that few rows do.
+
+        If all rows that have a column have the same response, the best coefficient is infinite; a
+        step from a shrunken model is not, and neither is its error. So the loss is evaluated far
+        away on both sides.
+        """
+        columns = estimates.columns[estimates.identified]
+        if self.problem.quadratic or not columns.size:
+            return estimates
+        rises = self.find_rises(columns)
+        bounded = rises >= UNBOUNDED_RISE
+        doubtful = columns[bounded & (rises < DOUBTFUL_RISE)]
+        return replace(estimates.leave_out(columns[~bounded]), doubtful=tuple(doubtful.tolist()))
+
+    def find_rises(self, columns: NDArray[np.int64]) -> Array:
+        """Return how much higher the loss is far away, on the lower side of each column.
+
+        Unpenalised columns move along.
+        """
+        kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
+        steps = np.eye(self.problem.p)[:, columns]
+        for step, j in zip(steps.T, columns, strict=True):
+            others = kept[kept != j]
+            block = self.H[np.ix_(others, others)]
+            step[others] = -np.linalg.lstsq(block, self.H[others, j], rcond=None)[0]
+        curvatures = np.maximum(np.einsum("ik,ik->k", steps, self.H @ steps), LEAST_CURVATURE)
+        steps *= FAR * np.sqrt(self.dispersion / (self.problem.m * curvatures))
+        points = self.b[:, None] + np.hstack([steps, -steps])
+        parts = np.array_split(points, -(-points.shape[1] // SIDE_BY_SIDE), axis=1)
+        losses = np.hstack([self.federation.total(LossesAt(part)).losses for part in parts])
+        return np.asarray((losses.reshape(2, -1).min(axis=0) - self.loss) / self.dispersion)
+
+    def free_unbounded(self) -> Start:
+        """Return the same without a penalty on columns whose effects the rows do not bound."""
+        free = self.problem.penalty.free(self.problem.p)
+        columns = np.flatnonzero(~free & (np.diagonal(self.H) > 0))
+        free[columns[self.find_rises(columns) < UNBOUNDED_RISE]] = True
+        penalty = replace(self.problem.penalty, weights=np.where(free, 0.0, 1.0))
+        return replace(self, problem=replace(self.problem, penalty=penalty))
+
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""
         return family_of(self.problem.loss).attenuation(effects.variance)
@@ -319,6 +389,13 @@ class Start:
                 "degrees of freedom; give more rows, or a larger penalty"
             )
         return self.problem.m - self.active
+
+
+def _compare(curvatures: Array, directions: Array, H: Array) -> Array:
+    """Return curvatures along directions over those in the metric H; one where these are zero."""
+    there = np.einsum("ik,ik->k", directions, H @ directions)
+    known = (there > 0) & (curvatures > 0)
+    return np.asarray(np.divide(curvatures, there, out=np.ones(known.size), where=known))
 
 
 def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:

@@ -115,7 +115,9 @@ class Estimates:
     site_values, site_variances : arrays (sites, columns) of sites' own estimates, if requested; a
         variance of zero means that a site has none
     effects : posterior of the columns' effects, if they were selected by that
-    combinations : columns that are not identified, each with those that it is a combination of
+    combinations : columns that are not identified, each with those that it is a combination of, or
+        with none if the rows do not bound its effect
+    doubtful : columns whose effects few rows bound; their intervals may be too narrow
     """
 
     columns: NDArray[np.int64]
@@ -126,10 +128,11 @@ class Estimates:
     site_variances: Array | None = None
     effects: Effects | None = None
     combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    doubtful: tuple[int, ...] = ()
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """Which columns are not combinations of others."""
+        """Which columns have an estimate."""
         return ~np.isnan(self.values)
 
     @property
@@ -173,6 +176,13 @@ class Estimates:
         arrays = {name: getattr(self, name) for name in ARRAYS}
         taken = {name: own[..., some] for name, own in arrays.items() if own is not None}
         return replace(self, **taken, effects=effects)
+
+    def leave_out(self, unbounded: NDArray[np.int64]) -> Estimates:
+        """Return the same without estimates of the columns whose effects the rows do not bound."""
+        lost = np.isin(self.columns, unbounded)
+        values, errors = (np.where(lost, np.nan, own) for own in (self.values, self.errors))
+        combinations = self.combinations | dict.fromkeys(unbounded.tolist(), ())
+        return replace(self, values=values, errors=errors, combinations=combinations)
 
     def stretch(self, factor: float) -> Estimates:
         """Return estimates and errors that are so many times as large."""

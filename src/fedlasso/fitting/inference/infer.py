@@ -53,6 +53,14 @@ WIDE = (
     "there are more columns than rows: confidence intervals of named columns may be too narrow for "
     "this family"
 )
+UNBOUNDED = (
+    "these data do not bound the effect (separation), as if all rows with a value of the column "
+    "had the same response"
+)
+NARROW = (
+    "confidence intervals that may be too narrow, because few rows bound the effect (rare values "
+    "with nearly the same response in all rows): {}"
+)
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
 
@@ -105,7 +113,7 @@ def infer(
 
     The Lasso's shrinkage changes the second derivatives of a curved loss, so one step does not undo
     it. There, two further steps lead to the expected effects, and second derivatives are those at
-    that point. Estimates are halfway between those from there and those from the Lasso.
+    that point. Estimates of named columns start one step further.
     """
     inference = _Inference(context, fit)
     named = inference.named()
@@ -120,6 +128,10 @@ def infer(
     if not settings.response_family.quadratic:
         near = start.move(effects)
         sized = near.find_effects(seed)
+        if sized.variance > UNKNOWN_VARIANCE and not settings.requested_goal.infers:
+            start = inference.free_unbounded(start)
+            near = start.move(start.find_effects(seed))
+            sized = near.find_effects(seed)
         if sized.variance > UNKNOWN_VARIANCE or start.loss < start.active:
             if settings.requested_goal.infers:
                 remedy = f"use --goal {lasso_goal().name}, without --interval"
@@ -143,8 +155,10 @@ def infer(
     if named.size:
         if not settings.response_family.quadratic and start.problem.p > start.problem.m:
             inference.notes.append(WIDE)
-        by_name = start.look(named, other=other, effects=effects)
-        by_name = inference.by_site(start, by_name).stretch(factor)
+        near = start if settings.response_family.quadratic else start.move(effects)
+        by_name = near.look(named, other=other, effects=effects)
+        by_name = inference.check_bounded(start, by_name)
+        by_name = inference.by_site(near, by_name).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
     factors = inference.scaling.factors
     return Trust(
@@ -225,6 +239,28 @@ class _Inference:
                 "that of equal, independent noise: probabilities and intervals allow for it"
             )
         return effects
+
+    def free_unbounded(self, start: Start) -> Start:
+        """Leave columns that separate the responses alone unpenalised, and note it."""
+        start = start.free_unbounded()
+        free = start.problem.penalty.free(len(self.columns))
+        freed = [self.columns[k] for k in np.flatnonzero(free & self.penalised)]
+        self.penalised = ~free
+        # Each requested column has a sentence of its own.
+        if names := [name for name in freed if name not in self.requested]:
+            self.notes.append(f"no interval of {', '.join(names)}: {UNBOUNDED}")
+        return start
+
+    def check_bounded(self, start: Start, estimates: Estimates) -> Estimates:
+        """Leave out columns whose effects no rows bound, and note those that few rows do."""
+        try:
+            estimates = start.check_bounded(estimates)
+        except Refused as refusal:
+            self.notes.append(f"named columns were not checked for separation: {refusal}")
+        if estimates.doubtful:
+            names = ", ".join(self.columns[k] for k in estimates.doubtful)
+            self.notes.append(NARROW.format(names))
+        return estimates
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
         """Add every site's own estimates, if the sites send them."""
