@@ -166,6 +166,16 @@ def within_uploads(vectors: float) -> Stop:
     return lambda run: run.uploads + run.next_upload > vectors
 
 
+def within_trips(reserve: int = 0) -> Stop:
+    """Stop when only so many round trips are left."""
+    return lambda run: run.ledger.trips_left <= reserve
+
+
+def any_of(*stops: Stop) -> Stop:
+    """Stop when one of several rules does."""
+    return lambda run: any(stop(run) for stop in stops)
+
+
 def when_still(still: Callable[[Array, Array], bool], rounds: int) -> Stop:
     """Stop when the first candidate satisfies `still(before, now)`, or after so many rounds."""
     last: list[Array] = []
