@@ -27,7 +27,7 @@ from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.evidence.evidence import Wanted
 from fedlasso.fitting.evidence.split_evidence import SplitEvidence
 from fedlasso.numerics import L1
-from fedlasso.sites import GradientAt, Rows, Viewed, folds, standardise
+from fedlasso.sites import GradientAt, Rows, Standardiser, Viewed, folds, standardise
 
 
 class Cut(Around):
@@ -136,7 +136,7 @@ def test_fits_side_by_side_share_their_round_trips() -> None:
     line = Cut(draw_federation(), -1)
     ledger = Ledger(line)
     splits = folds(3, 0)
-    evidence = SplitEvidence.open(ledger, splits, Budget(ledger, 500))
+    evidence = SplitEvidence.open(Standardiser(ledger), splits, Budget(ledger, 500))
     parts = evidence.parts.values()
     before = ledger.costs
     spent = sum(part.budget.spent for part in parts)

@@ -33,7 +33,7 @@ from fedlasso.fitting.goals.by_gradients import fit_by_folds
 from fedlasso.fitting.goals.compared import ComparedGoal
 from fedlasso.fitting.gradient_tuning import judge_lasso, search_penalty_curve
 from fedlasso.numerics import Array
-from fedlasso.sites import FoldMoments, folds, standardise
+from fedlasso.sites import FoldMoments, Standardiser, folds, standardise
 from fedlasso.sites.rows import divide
 
 SIZES = (40, 50, 30)
@@ -43,7 +43,7 @@ P = 60
 def judge_on(splits: tuple[str, ...], uploads: int, sites: Federation) -> SplitEvidence:
     """What gradients may show on the training rows of some splits."""
     ledger = metered(sites)
-    return SplitEvidence.open(ledger, splits, Budget(ledger, uploads))
+    return SplitEvidence.open(Standardiser(ledger), splits, Budget(ledger, uploads))
 
 
 @cache

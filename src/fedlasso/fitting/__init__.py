@@ -21,7 +21,7 @@ from fedlasso.fitting.model import Model as Model
 from fedlasso.fitting.model import fit_model as fit_model
 from fedlasso.fitting.result import Fit as Fit
 from fedlasso.fitting.result import Status as Status
-from fedlasso.fitting.rounds import Prepared as Prepared
+from fedlasso.fitting.rounds import FirstAnswers as FirstAnswers
 from fedlasso.fitting.rounds import Run as Run
 from fedlasso.fitting.rounds import after_rounds as after_rounds
 from fedlasso.fitting.rounds import prepare as prepare

@@ -75,7 +75,9 @@ class Context:
 
     def again(self, ledger: Ledger, **changes: Any) -> Context:
         """Return the context of another fit, of other sites or with other settings."""
-        return Context(ledger, replace(self.settings, **changes), self.notify)
+        context = Context(ledger, replace(self.settings, **changes), self.notify)
+        context.standardiser.take_orders(self.standardiser)
+        return context
 
 
 def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:

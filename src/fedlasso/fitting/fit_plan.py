@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from fedlasso.errors import CannotFit, FedLassoError, RefusalCode, Refused
@@ -186,9 +187,9 @@ def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
             standardiser.define([view])
             return Gathered(plan, view, standardiser.scaling(view))
         try:
-            folded = Folded.ask(
-                view, plan.folds, settings.seed, **settings.scaling, standardiser=standardiser
-            )
+            # The view is defined in the same round trip.
+            define = partial(standardiser.define, [view])
+            folded = Folded.ask(view, plan.folds, settings.seed, define, **settings.scaling)
         except Refused as refusal:
             refused[plan.folds] = str(refusal)
             if refusal.code is not RefusalCode.FEWER_FOLDS:

@@ -18,19 +18,19 @@ Asking = Generator[Question, tuple[Any, Costs], T]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class FirstAnswers:
     """The sites' answers before the first round, and what they cost."""
 
     total: Any
     costs: Costs
 
 
-def prepare(ledger: Ledger, procedure: Procedure[Any]) -> Prepared:
+def prepare(ledger: Ledger, procedure: Procedure[Any]) -> FirstAnswers:
     """Ask the question of a procedure before its first round."""
     before = ledger.costs
     question = procedure.first_question
     total = None if question is None else ledger.total(question())
-    return Prepared(total, ledger.costs - before)
+    return FirstAnswers(total, ledger.costs - before)
 
 
 class Run(Generic[S]):
@@ -46,7 +46,7 @@ class Run(Generic[S]):
         procedure: Procedure[S],
         problem: Problem,
         *,
-        prepared: Prepared | None = None,
+        prepared: FirstAnswers | None = None,
         state: S | None = None,
     ) -> None:
         procedure.check(problem)

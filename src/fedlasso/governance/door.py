@@ -110,7 +110,7 @@ class Door:
         # The guard audits questions to the site.
         if asked:
             return pack(list(self._answer_each(asked, site)))
-        return site.answer_bytes(data)
+        return site.answer_bytes(data, request)
 
     def _answer_here(self, request: Request[Any]) -> Reply | None:
         """Return the reply to a question to the door itself, or None."""

@@ -84,12 +84,14 @@ class GuardedSite:
         # The last question, repeated, has the same answer.
         self._last: tuple[str, Reply] | None = None
 
-    def answer_bytes(self, data: bytes) -> bytes:
-        """Return the encoded reply to a question, or raise an error without data."""
-        return next(self.answer_each([data]))
+    def answer_bytes(self, data: bytes, request: Request[Any] | None = None) -> bytes:
+        """Return the encoded reply, or raise an error without data; `request` is decoded data."""
+        if self.masks is not None:
+            self.masks.start()
+        return self._answer_one(data, self.approve, request)
 
     def answer_each(self, asked: Sequence[bytes]) -> Iterator[bytes]:
-        """Yield the replies to the questions of one message, until one is refused.
+        """Yield the replies to a batch of questions, until one is refused.
 
         Each is checked, charged and audited as if it were asked alone, before the next is read. If
         the policy requires approval, the operator decides once on all of them.
@@ -97,8 +99,7 @@ class GuardedSite:
         if self.masks is not None:
             self.masks.start()
         approve = self.approve
-        asks = self.policy.approval and not self.policy.dry_run
-        if approve is not None and asks and len(asked) > 1:
+        if approve is not None and self.policy.approval and not self.policy.dry_run:
             approve = self._approve_once(asked, approve)
         for data in asked:
             yield self._answer_one(data, approve)
@@ -124,18 +125,23 @@ class GuardedSite:
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
         return replace(entry, asked=hashlib.sha256(data).hexdigest())
 
-    def _read_question(self, data: bytes, entry: Entry) -> tuple[Request[Any], Entry, bytes]:
-        request = read_question(data, self.policy.max_bytes)
+    def _read_question(
+        self, data: bytes, entry: Entry, request: Request[Any] | None = None
+    ) -> tuple[Request[Any], Entry, bytes]:
+        """Return a question, the entry that describes it, and its bytes without a number."""
+        request = request or read_question(data, self.policy.max_bytes)
         # The same question has another number in another session.
         unnumbered = encode(seal(request, number=0))
         entry = replace(entry, asked=hashlib.sha256(unnumbered).hexdigest())
         return request, describe_question(entry, request), unnumbered
 
-    def _answer_one(self, data: bytes, approve: Approve) -> bytes:
+    def _answer_one(
+        self, data: bytes, approve: Approve, request: Request[Any] | None = None
+    ) -> bytes:
         entry = self._blank(data)
         try:
             check_open(self._ledger, self.policy)
-            request, entry, unnumbered = self._read_question(data, entry)
+            request, entry, unnumbered = self._read_question(data, entry, request)
             # The state from earlier rounds is part of the question.
             bound = unnumbered + self._history(request)
             reply, clear, charges = self._prepare(request, entry.asked)

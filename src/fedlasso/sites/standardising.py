@@ -161,10 +161,19 @@ class Standardiser:
     def _orders(self) -> ColumnOrders:
         return ask_orders(self.federation)
 
+    def take_orders(self, other: "Standardiser") -> None:
+        """Take over the orders of magnitude of the same sites' columns, if they are known."""
+        if "_orders" in vars(other):
+            self._orders = other._orders
+
     @property
     def rows(self) -> int:
         """All rows of all sites."""
         return sum(self._orders.rows)
+
+    def has_measured(self, split: str) -> bool:
+        """Return whether the sites have sent the sums that standardise a split."""
+        return split in self._summaries
 
     def standardise(self, split: str = "") -> tuple[Viewed, Scaling]:
         """Return the view of a split's training rows, standardised by themselves."""
@@ -276,7 +285,7 @@ class Standardiser:
             # The column of ones is not standardised.
             far[-1] = False
         lost = bool(far.any()) or spread.y_squares > MOST_TIMES * y_squares
-        vectors = 3 if totals.missing is None else 4
+        vectors = 4 if totals.missing is None else 5
         return _Summary(means, y_mean, squares, y_squares, vectors), lost
 
     def _view(self, split: str, shared: bool) -> Standardise:
@@ -349,7 +358,8 @@ def standardise(
 ) -> tuple[Viewed, Scaling]:
     """Compute means and scales from sums over sites, and return the federation's view with them.
 
-    Each site sends three vectors of p numbers (a fourth if missing values are counted) and a few
-    scalars. Centring gives an unpenalised intercept; a constant column then has factor zero.
+    Each site sends four vectors of p numbers (a fifth if missing values are counted, and two more
+    if means are far from zero) and a few scalars. Centring gives an unpenalised intercept; a
+    constant column then has factor zero.
     """
     return Standardiser(federation, centre=centre, scale=scale).standardise(split)

@@ -107,11 +107,13 @@ class ColumnSums(Request[Totals]):
         rows = magnitudes.reach
         *powers, weight = read_powers(self.letters)
         heavy = rows + int(weight)
+        # Without weights they are counts.
         words: Literal[1, 2] = 1 if weight <= 0 else 2
         return {
             "rows": Bound(rows),
             "weight": Bound(heavy),
-            "sums": Bound(np.array(powers[:-1]) + heavy, words),
+            # Squares about a mean are computed from these.
+            "sums": Bound(np.array(powers[:-1]) + heavy),
             "y_sum": Bound(int(powers[-1]) + heavy),
             "missing": Bound(heavy, words),
         }

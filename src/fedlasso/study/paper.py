@@ -12,7 +12,16 @@ import numpy as np
 from fedlasso import fitting
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Costs
-from fedlasso.fitting import GOALS, PANELS, RULES, Panel, Prepared, Run, after_rounds, rounds_within
+from fedlasso.fitting import (
+    GOALS,
+    PANELS,
+    RULES,
+    FirstAnswers,
+    Panel,
+    Run,
+    after_rounds,
+    rounds_within,
+)
 from fedlasso.numerics import one_thread
 from fedlasso.procedures import Procedure, State, find_procedure
 from fedlasso.study.means import mean_and_error, pair_with_best
@@ -62,7 +71,7 @@ class PaperStudy:
 
     def rows(self, trial: Trial) -> Iterator[Record]:
         """Yield outcome and candidate rows of every cell."""
-        prepared: dict[str, Prepared] = {}
+        prepared: dict[str, FirstAnswers] = {}
         for epochs in self.epochs:
             trained: dict[str, Mapping[int, Checkpoint]] = {}
             for method in self.methods:
@@ -86,7 +95,7 @@ class PaperStudy:
         }
 
     def _train(
-        self, trial: Trial, procedure: Procedure[Any], prepared: Prepared
+        self, trial: Trial, procedure: Procedure[Any], prepared: FirstAnswers
     ) -> Mapping[int, Checkpoint]:
         """Return checkpoints of one path, at every round that some budget and panel requires."""
         rounds = set(self._rounds(procedure).values())

@@ -270,7 +270,7 @@ def open_within(
 def make_evidence(
     ledger: Ledger, budget: Budget, form: Penalty, sizes: Sequence[int] | None = None
 ) -> GradientEvidence:
-    """Return evidence that is yet to be opened; without `sizes` the sites are asked for them."""
+    """Return evidence that is yet to be opened; sites report their `sizes` if these are unknown."""
     plain = find_loss(ledger.loss).quadratic and form.plain
     kind = SecantEvidence if plain else NewtonEvidence
     return kind(ledger, budget, form, sizes)

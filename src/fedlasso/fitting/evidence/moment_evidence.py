@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from fedlasso.federation import ask_together
+from fedlasso.federation import Federation, Prepared, ask_together
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.moment_path import solve_path
 from fedlasso.numerics.moments import Moments, Normal, residuals
 from fedlasso.numerics.triangles import unpack
-from fedlasso.sites import FoldMoments, Standardiser, Viewed, all_folds, count_numbers
+from fedlasso.sites import FoldMoments, all_folds, count_numbers
 
 # Penalty of a refit without shrinkage, as a fraction of the largest useful one: without any there
 # is no duality gap to certify by.
@@ -57,23 +58,20 @@ class Folded(Evidence):
     @classmethod
     def ask(
         cls,
-        view: Viewed,
+        view: Federation,
         folds: int,
         seed: int = 0,
+        ask: Callable[[Sequence[Prepared]], tuple[Any, ...]] = ask_together,
         *,
         centre: bool,
         scale: bool,
-        standardiser: Standardiser | None = None,
     ) -> Folded:
         """Ask the sites for the second moments of every fold of their rows.
 
-        A `standardiser` defines the view in the same round trip.
+        `ask` may send another question first, in the same round trip.
         """
         split = all_folds(folds, seed)
-        question = view.prepare(FoldMoments(split))
-        (total,) = (
-            standardiser.define([view], [question]) if standardiser else ask_together([question])
-        )
+        (total,) = ask([view.prepare(FoldMoments(split))])
         size = len(view.columns) + 2
         moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.

@@ -36,6 +36,17 @@ def count_gradients(splits: int) -> int:
     return splits * (SCALING + FEWEST_GRADIENTS)
 
 
+def _may_share_scales(federation: Federation, form: Penalty) -> bool:
+    """Return whether the rows of splits may have means and scales of all rows.
+
+    Not if an unpenalised column may be constant in them: its coefficient would be arbitrary.
+    """
+    columns = federation.columns
+    free = form.free(len(columns))
+    kept = any(own for own, name in zip(free, columns, strict=True) if name != INTERCEPT)
+    return not (kept or find_loss(federation.loss).quadratic)
+
+
 class SplitEvidence(Evidence):
     """Gradients on the training rows of several splits.
 
@@ -82,9 +93,9 @@ class SplitEvidence(Evidence):
     ) -> SplitEvidence:
         """Standardise the training rows of every split, and ask first gradients.
 
-        For least squares they are standardised by themselves, for other losses by means and scales
-        of all rows. `form` is the penalty at strength one in the units of the sites' columns, and
-        `budget` that of all splits together.
+        For least squares and with unpenalised columns they are standardised by themselves,
+        otherwise by means and scales of all rows. `form` is the penalty at strength one in the
+        units of the sites' columns, and `budget` that of all splits together.
         """
         budget.require_trips(LAST_TRIPS + SEARCH_TRIPS, "choosing a penalty by gradients")
         fewest = count_gradients(len(splits))
@@ -95,8 +106,8 @@ class SplitEvidence(Evidence):
                 "(`cv`), or a `penalty`"
             )
         before = standardiser.vectors
-        quadratic = find_loss(standardiser.federation.loss).quadratic
-        measured = standardiser.measure(splits, shared=not quadratic)
+        shared = _may_share_scales(standardiser.federation, form)
+        measured = standardiser.measure(splits, shared)
         budget.spend(standardiser.vectors - before)
         views = {split: view for split, view in measured.items() if isinstance(view, Viewed)}
         effects = {split: view for split, view in views.items() if view.site_effects}

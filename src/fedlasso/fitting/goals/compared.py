@@ -104,7 +104,8 @@ class ComparedGoal(Goal):
             rows = scaling.rows + sum(scaling.held_out)
             raise CannotFit(f"{rows} rows (n_samples) are {TOO_FEW}")
         refits = settings.held_out != ""
-        left = int(budget.left) - (scaling.vectors if refits else 0)
+        known = context.standardiser.has_measured("")
+        left = int(budget.left) - (scaling.vectors if refits and not known else 0)
         budget.require(left)
         kept = min(left // 4, REFITTING) if refits else 0
         rule = settings.rule or "min"
