@@ -212,7 +212,9 @@ class Ledger(Around):
     def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
         """Ask the federation in one round trip, and count what passed for each question."""
         if self.trips_left <= 0:
-            raise FedLassoError(f"`round_trips` is {self._limit}, and this fit takes more; give more")
+            raise FedLassoError(
+                f"`round_trips` is {self._limit}, and this fit takes more; give more"
+            )
         start = time.perf_counter()
         with self.clock(*(request.kind for request in requests)):
             answered = self.inner.replies_together(requests)

@@ -199,7 +199,9 @@ class ModelDocument:
         entries = (self.rows.training + sum(self.rows.held_out)) * self.columns
         fit, card = self.round_trips or 0, self.examination_trips or 0
         texts = {}
-        for (what, sent), trips in zip(self.most_sent.items(), (fit, card, fit + card), strict=True):
+        for (what, sent), trips in zip(
+            self.most_sent.items(), (fit, card, fit + card), strict=True
+        ):
             numbers = f"{sent // 8:,} numbers ({bytes_of(sent)})"
             fraction = f"{sent / 8 / max(entries, 1):.0%}"
             texts[what] = (
