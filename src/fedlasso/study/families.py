@@ -91,10 +91,11 @@ class FamilyStudy:
     Every method fits at the penalty whose pooled optimum has the smallest deviance on the first
     validation sample; the second chooses among a method's candidates. Outcomes are recorded at 30
     and 100 uploads of p numbers per site. ``uploads_needed`` counts uploads until some candidate is
-    within a relative gap of 1e-8 of the pooled optimum, all candidates charged, ``trips_needed`` the
-    exchanges with the sites until then, and ``uploads_certified`` uploads until that is certified, by Newton itself or by one certificate requested
-    then. Newton and FISTA are followed for 400 uploads, the others to the last budget. Values not
-    reached are missing. The penalty search is not charged.
+    within a relative gap of 1e-8 of the pooled optimum, all candidates charged, ``trips_needed``
+    the exchanges with the sites until then, and ``uploads_certified`` uploads until that is
+    certified, by Newton itself or by one certificate requested then. Newton and FISTA are followed
+    for 400 uploads, the others to the last budget. Values not reached are missing. The penalty
+    search is not charged.
     """
 
     name: ClassVar[str] = "families"

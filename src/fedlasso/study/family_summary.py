@@ -22,7 +22,8 @@ def count_uploads(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row per family, scenario and convergent method.
 
     Columns: replicates n, how many reached a relative gap of 1e-8, median and maximum uploads to
-    it, the same until certified, and of round trips to it. A replicate that did not get there counts as infinite.
+    it, the same until certified, and of round trips to it. A replicate that did not get there
+    counts as infinite.
     """
     once = rows[(rows["budget"] == rows["budget"].max()) & rows["method"].isin(CONVERGENT)]
     # The records lack a column that no replicate reached.

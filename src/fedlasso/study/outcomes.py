@@ -233,7 +233,11 @@ def cost_record(costs: Costs) -> Record:
     total = costs.total()
     training = costs.total("training")
     record: Record = {"upload_bytes": total.upload, "download_bytes": total.download}
-    record |= {"round_trips": costs.trips, "framing_bytes": total.framing, "training_upload_bytes": training.upload}
+    record |= {
+        "round_trips": costs.trips,
+        "framing_bytes": total.framing,
+        "training_upload_bytes": training.upload,
+    }
     record |= {"local_steps": costs.most_steps("training"), "operations": training.operations}
     record["penalty_steps"] = costs.most_steps("penalty")
     record["penalty_operations"] = costs.total("penalty").operations
