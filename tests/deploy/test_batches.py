@@ -125,7 +125,7 @@ def test_a_refusal_ends_a_batch_and_is_named_by_site(tables: dict[str, Path]) ->
     doors["b"] = make_door(tables["b"], "b", Policy(deny=("GradientAt",)))
     network, _ = join(doors)
     view = views_of(tables)[0]
-    asked = [view, GradientAt(ZERO, on=view.name), Rows()]
+    asked: list[Request[Any]] = [view, GradientAt(ZERO, on=view.name), Rows()]
     with pytest.raises(Refused, match=r"site 'b': the policy here does not answer GradientAt"):
         network.replies_together(asked)
     verdicts = [(e.question, e.verdict) for e in entries(doors["b"])]
@@ -182,6 +182,22 @@ def test_whatever_a_batch_contains_a_door_answers_or_refuses(tables: dict[str, P
     assert len(batch_to(door, [Rows()])) == 1
 
 
+def test_a_door_answers_any_bytes_that_a_batch_may_become(tables: dict[str, Path]) -> None:
+    door = make_door(tables["a"], "a")
+    door.answer_bytes(encode(opening()))
+    whole = pack([encode(Rows()), encode(GradientAt(ZERO)), encode(Rows())])
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        data = bytearray(whole)
+        for at in rng.integers(0, min(len(data), 120), 3):
+            data[at] = rng.integers(256)
+        answer = door.answer_bytes(bytes(data[: rng.integers(len(data) // 2, len(data) + 1)]))
+        parts = unpack(answer) if is_batch(answer) else [answer]
+        replies: list[Any] = [decode(part) for part in parts]
+        assert all(reply.site == "a" for reply in replies)
+        assert not any(isinstance(reply, Refusal) for reply in replies[:-1])
+
+
 def test_a_batch_beyond_what_sites_read_takes_several_exchanges(
     tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +239,7 @@ def test_a_bad_batch_of_replies_is_rejected(
 def test_the_operator_approves_a_batch_once(tables: dict[str, Path]) -> None:
     view = views_of(tables)[0]
     gradients = [GradientAt(np.full(P, float(k)), on=view.name) for k in range(2)]
-    asked = [view, *gradients, AllMoments()]
+    asked: list[Request[Any]] = [view, *gradients, AllMoments()]
     shown: list[Sequence[Transfer]] = []
     decision = [False]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.deploy.doors import Project
+from helpers.governance.authority import Authority
 from helpers.nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
 from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, describe_finished, run_plan
@@ -65,14 +66,34 @@ def test_stop_says_how_to_resume_and_the_fit_resumes_to_the_same_bits(
     reported: list[Exchange] = []
     finished = attempt(out, project, "stop", listen=reported.append)
     assert same_files(out, alone)
-    questions = len(list((out / "journal").glob("*.entry")))
-    assert [exchange.number for exchange in reported] == list(range(1, questions + 1))
+    trips = len(list((out / "journal").glob("*.entry")))
+    assert [exchange.number for exchange in reported] == list(range(1, trips + 1))
+    questions = sum(len(exchange.requests) for exchange in reported)
     for site in finished.document.sites:
         assert reported[-1].costs.total(site=site.name).upload == sum(site.sent.values())
     assert json.loads((out / "audit.json").read_bytes()).keys() == project.doors.keys()
     for books in finished.reconciled.values():
         assert (books.used, books.arrived, books.sent) == (questions, questions, questions)
     assert "its audit has the same hashes" in describe_finished(out, finished)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_fit_resumes_between_batches_to_the_same_bits(
+    masked: bool, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    write_model(tmp_path / "alone", make_model(in_process(tables), Settings(), numbers()))
+    out = begin(tmp_path / "model", Settings())
+    project = Project(tables, None, Authority(tmp_path / "authority") if masked else None)
+    # Masks take one more question to join, for the sites' keys.
+    project.cuts = [JOINED + masked + 1, *[AGAIN + masked + 1] * 2]
+    for kept in (1, 2, 3):
+        with pytest.raises(FedLassoError, match="did not answer"):
+            attempt(out, project, "stop")
+        assert len(list((out / "journal").glob("*.entry"))) == kept
+    finished = attempt(out, project, "stop")
+    assert same_files(out, tmp_path / "alone")
+    for books in finished.reconciled.values():
+        assert (books.used, books.arrived, books.sent) == (5, 5, 5)
 
 
 def test_a_fit_is_bound_to_the_data_it_began_with(
@@ -202,7 +223,7 @@ def test_a_site_that_denies_moments_is_fitted_by_another_plan(
     finished = attempt(out, project, "stop")
     assert finished.document.plan.startswith("gradients")
     assert "site 'b': the policy here does not answer FoldMoments" in finished.document.plan
-    # What the other sites had sent before it was refused is in their books, and told.
-    for site, again in (("a", 1), ("b", 0), ("c", 1)):
+    # What the sites had sent before it was refused is in their books, and told.
+    for site, again in (("a", 2), ("b", 1), ("c", 2)):
         books = finished.reconciled[site]
         assert (books.sent - books.used, books.arrived) == (again, books.sent)

@@ -88,7 +88,7 @@ def test_errors_are_those_of_the_models_on_rows_that_they_have_not_seen() -> Non
 
 @pytest.mark.full
 @pytest.mark.parametrize("goal", ["prediction", "selection"])
-@pytest.mark.parametrize("uploads", [70, 120, 400, 1000])
+@pytest.mark.parametrize("uploads", [76, 120, 400, 1000])
 def test_no_more_is_sent_than_may_be(goal: str, uploads: int) -> None:
     _, sent, _ = fitted(goal, "min", uploads)
     # One vector per split is scalars: sizes and squared responses.
@@ -115,7 +115,7 @@ def test_one_standard_error_is_sparser(seed: int) -> None:
 
 
 def test_uploads_that_end_early_are_told() -> None:
-    fit, _, _ = fitted("prediction", "min", 70)
+    fit, _, _ = fitted("prediction", "min", 76)
     assert fit.status is Status.CUT
 
 

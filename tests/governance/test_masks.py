@@ -166,6 +166,25 @@ def test_a_number_is_answered_once_and_asked_again_it_has_the_same_answer(
     assert one.again(2, b"q") is None
 
 
+def test_the_answers_of_the_last_batch_are_kept_until_the_next_number(masks: list[Masks]) -> None:
+    one = replace(masks[0])
+    for _ in range(2):
+        # The batch, which was cut short, again.
+        one.start()
+        for number in (1, 2):
+            assert one.again(number, b"q") in (None, bytes([number]))
+            one.keep(number, b"q", bytes([number]))
+    one.keep(3, b"q", b"3")
+    assert [one.again(number, b"q") for number in (1, 2, 3)] == [b"\1", b"\2", b"3"]
+    with pytest.raises(FedLassoError, match="number was used before"):
+        one.again(2, b"other")
+    one.start()
+    one.keep(4, b"q", b"4")
+    for number in (1, 2, 3):
+        with pytest.raises(FedLassoError, match="number was used before"):
+            one.again(number, b"q")
+
+
 def with_own_key(offer: Offer, ring: Ring) -> Offer:
     return replace(offer, key=ring.offer().key)
 

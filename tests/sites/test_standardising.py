@@ -1,5 +1,7 @@
 """Means and scales of many splits in the same round trips, as exact as those of each alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers.draws import draw_federation
@@ -26,7 +28,9 @@ class Heard:
         self.trips.append([type(request).__name__ for request in exchange.requests])
 
 
-def draw(shift: float = 0.0, loss: str = "quadratic", **more: Array) -> tuple[InProcess, Array]:
+def draw(
+    shift: float = 0.0, loss: str = "quadratic", weights: Array | None = None
+) -> tuple[InProcess, Array]:
     """Two sites whose last column but one is shifted, and their records."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, P)) * [1, 2, 5, 0.1, 1, 1] + 3
@@ -34,18 +38,11 @@ def draw(shift: float = 0.0, loss: str = "quadratic", **more: Array) -> tuple[In
     y = X[:, 0] + rng.standard_normal(80)
     if loss == "binomial":
         y = (y > 3).astype(float)
-    cut = {"a": slice(0, 50), "b": slice(50, 80)}
+    given = np.ones(80) if weights is None else weights
+    options: dict[str, Any] = {"loss": loss, "raw": True, "intercept": True}
     sites = [
-        Site(
-            name,
-            X[rows],
-            y[rows],
-            loss=loss,
-            raw=True,
-            intercept=True,
-            **{k: v[rows] for k, v in more.items()},
-        )
-        for name, rows in cut.items()
+        Site(name, X[rows], y[rows], weights=given[rows], **options)
+        for name, rows in {"a": slice(0, 50), "b": slice(50, 80)}.items()
     ]
     return InProcess(sites), X
 

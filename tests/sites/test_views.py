@@ -61,8 +61,8 @@ def test_sites_agree_on_means_and_scales_by_sums() -> None:
     view, scaling = standardise(ledger)
     np.testing.assert_allclose(scaling.means, X.mean(axis=0))
     np.testing.assert_allclose(1 / scaling.factors, X.std(axis=0))
-    # Two scalars; sums, and three in two words; squares, and one, in two words; three scalars.
-    assert ledger.costs.total("scaling", "a").upload == 8 * (2 + 8 + 6 + 16 + 2 + 3)
+    # Two scalars; sums and squares, and four scalars, in two words; three scalars.
+    assert ledger.costs.total("scaling", "a").upload == 8 * (2 + 16 + 6 + 16 + 2 + 3)
     gradient = view.total(GradientAt(np.ones(8))).gradient
     np.testing.assert_allclose(gradient / 50, explicit(X, y).gradient(np.ones(8)), atol=1e-12)
     b, intercept = scaling.original(np.ones(8))

@@ -141,8 +141,8 @@ class Network(Federation):
             try:
                 for k, data in enumerate(self._divide(requests, answer)):
                     grid = None if self.masked else grids[k]
-                    part = answer._replace(data=data)
-                    replies[k].append(self._receive(requests[k], part, grid))
+                    reply = self._receive(requests[k], answer._replace(data=data), grid)
+                    replies[k].append(reply)
                     receipts += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
             except FedLassoError as error:
                 failed.append(error)
@@ -150,10 +150,10 @@ class Network(Federation):
             append_privately(self.receipts, receipts)
         if failed:
             raise failed[0]
-        whole = [check_replies(names, part) for part in replies]
-        for request, part, grid in zip(requests, whole, grids, strict=True):
+        whole = [check_replies(names, each) for each in replies]
+        for request, each, grid in zip(requests, whole, grids, strict=True):
             if self.masked and request.reach:
-                checking.check_total(request, part, sum(self._rows.values()), grid)
+                checking.check_total(request, each, sum(self._rows.values()), grid)
         return whole
 
     def _divide(self, requests: Sequence[Request[Any]], answer: Answer) -> Iterator[bytes]:

@@ -170,13 +170,17 @@ def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
             f"{rows} rows (n_samples) are too few to hold any out; give a penalty, or more rows"
         )
     view = context.measure()
+    uploads = settings.uploads
+    if uploads is not None:
+        # Means far from zero take more than a plan expects.
+        uploads = max(uploads - max(standardiser.vectors - SCALING, 0), 1)
     refused: dict[int, str] = {}
     while True:
         plan = make_plan(
             context.p,
             rows,
             more_folds=more_folds,
-            uploads=settings.uploads,
+            uploads=uploads,
             cv=settings.cv,
             refused=refused,
             keep=settings.procedure is not None,

@@ -24,8 +24,9 @@ from fedlasso.sites import (
     with_shared_intercept,
 )
 
-# Vectors that standardising takes, at most, and gradients without which no path gets far.
-SCALING = 4
+# Vectors that standardising takes, unless means are far from zero, and gradients without which no
+# path gets far.
+SCALING = 5
 FEWEST_GRADIENTS = 10
 # Round trips without which no path gets far.
 SEARCH_TRIPS = 20

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.families import Family
-from fedlasso.federation import Around, Federation, InProcess, Ledger, metered
+from fedlasso.federation import Around, Federation, InProcess, Ledger, ask_together, metered
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.context import penalty_of
 from fedlasso.fitting.evidence import Folded, SplitEvidence, Wanted
@@ -144,7 +144,7 @@ def _ask_moments(view: Viewed, seed: int, scaling: dict[str, bool]) -> Folded | 
     if vectors_of(len(view.columns), FOLDS) > MOST_MOMENTS:
         return None
     try:
-        return Folded.ask(view, FOLDS, seed, **scaling)
+        return Folded.ask(view, FOLDS, seed, ask_together, **scaling)
     except Refused:
         return None
 
