@@ -66,7 +66,7 @@ class Data(NamedTuple):
     family: str
     X: Array
     y: Any
-    sites: Array
+    sites: Any
 
 
 def of_sklearn(family: str, load: Callable[..., Any]) -> Data:
@@ -134,7 +134,7 @@ def others(data: Data) -> dict[str, str]:
     if data.family == "binomial":
         costs["ADAP"] = f"2 / {2 * P + 1 + P + P**2 + 1:,}"
     if data.family in ("binomial", "poisson"):
-        numbers = f"1 / {2.0**p * (P + 1) + P:.2g}"
+        numbers = f"1 / {2.0 ** min(p, 999) * (P + 1) + P:.2g}"
         costs["COLA-GLM"] = f"{numbers}, no penalty" if binary else "categorical columns only"
     if data.family in ("linear", "binomial"):
         path = 2 + GRID * (1 + 2 * ITERATIONS)

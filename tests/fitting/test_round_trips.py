@@ -1,5 +1,7 @@
 """Round trips as a limit: fits stay within it, refuse early, or state that they were cut."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers.draws import draw_federation
@@ -18,7 +20,7 @@ def draw_classes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y, np.arange(150) % 3
 
 
-def fit_classes(**options: float) -> FederatedLogisticLasso:
+def fit_classes(**options: Any) -> FederatedLogisticLasso:
     X, y, sites = draw_classes()
     return FederatedLogisticLasso(**options).fit(X, y, sites=sites)
 
