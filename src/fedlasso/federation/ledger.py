@@ -11,7 +11,7 @@ import operator
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain, islice, pairwise
 from math import inf
@@ -253,8 +253,10 @@ class _Reader(Forwarding, Ledger):
     def trips_left(self) -> float:
         return self._below.trips_left
 
-    def limit_trips(self, count: int | None) -> AbstractContextManager[None]:
-        return self._below.limit_trips(count)
+    @contextmanager
+    def limit_trips(self, count: int | None) -> Iterator[None]:
+        with self._below.limit_trips(count):
+            yield
 
     def expect(self, trips: int) -> None:
         self._below.expect(trips)
