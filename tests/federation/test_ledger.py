@@ -1,8 +1,10 @@
 """Ledgers: every question is counted once, whatever is around the one that counts."""
 
 import numpy as np
+import pytest
 from helpers.draws import draw_federation
 
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange, Ledger, metered
 from fedlasso.sites import GradientAt, Rows, standardise
 
@@ -30,3 +32,35 @@ def test_a_listener_is_told_of_every_question() -> None:
     assert [type(r) for r in reported[-1].requests] == [GradientAt]
     assert reported[0].costs.total().upload == 8 * len(ledger.sites)
     assert reported[-1].costs.entries == ledger.costs.entries
+
+
+def test_a_limit_of_round_trips_holds_for_every_question_inside() -> None:
+    ledger = Ledger(draw_federation())
+    above = metered(standardise(ledger)[0])
+    with above.limit_trips(2):
+        above.ask(Rows())
+        assert above.trips_left == ledger.trips_left == 1
+        ledger.ask(Rows())
+        with pytest.raises(FedLassoError, match="`round_trips` is 2, and this fit takes more"):
+            above.ask(Rows())
+    assert ledger.trips_left == np.inf
+    ledger.ask(Rows())
+
+
+def test_progress_has_an_estimate_while_there_is_one() -> None:
+    reported: list[Exchange] = []
+    ledger = Ledger(draw_federation(), reported.append)
+    ledger.ask(Rows())
+    with ledger.limit_trips(None):
+        metered(ledger).expect(2)
+        for _ in range(3):
+            ledger.ask(Rows())
+        ledger.expect(5)
+    ledger.ask(Rows())
+    assert [e.progress for e in reported] == [
+        "round 1",
+        "round 2 of about 3",
+        "round 3 of about 3",
+        "round 4",
+        "round 5",
+    ]

@@ -61,7 +61,7 @@ def test_uploads_that_ended_early_come_first() -> None:
     document = make_model(InProcess(sites), settings, schema)
     assert document.status == "CUT"
     assert document.warnings is not None
-    assert document.warnings[0].startswith("the uploads ended too early")
+    assert document.warnings[0].startswith("the search ended too early")
     assert describe_model(document).startswith(document.status_text)
     assert draw_card(document).index("ended too early") < draw_card(document).index("<h2>")
     assert document.family == "Lasso"
@@ -155,9 +155,8 @@ def test_terminal_and_card_tell_the_same_error_and_traffic(plain: ModelDocument)
     (error,) = (line for line in lines if line.startswith("mean squared error: "))
     reported = error.removeprefix("mean squared error: ").partition(",")[0]
     assert f"<div>Mean squared error<b>{reported}</b></div>" in card
-    (sent,) = (line for line in lines if line.startswith("most sent by a site: "))
-    reported = sent.removeprefix("most sent by a site: ")
-    assert f"Most sent by a site: {reported}." in card
+    (sent,) = (line for line in lines if line.startswith("cost for the fit: "))
+    assert f"For the fit: {sent.removeprefix('cost for the fit: ')}." in card
 
 
 def test_the_certificate_says_whose_objective_it_bounds(plain: ModelDocument) -> None:

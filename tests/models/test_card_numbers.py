@@ -279,7 +279,7 @@ def test_counts_and_bytes_are_those_of_the_records(made: Made) -> None:
         assert cells["for the fit"] == bytes_of(sum(site["sent"].values()))
         assert cells["for this card"] == bytes_of(written["examination_sent"][site["name"]])
     most = max(sum(site["sent"].values()) for site in written["sites"])
-    assert f"Most sent by a site: {bytes_of(most)} for the fit" in made.card
+    assert f"numbers ({bytes_of(most)}) about" in made.card
     table = {row[""]: row for row in made.cells("Table 1: participants")}
     for k, name in enumerate(COLUMNS):
         own = records.X[:, k]

@@ -22,7 +22,7 @@ from fedlasso.models import (
     write_model,
 )
 from fedlasso.models.document import NESTED
-from fedlasso.models.numbers import bytes_of
+from fedlasso.models.numbers import bytes_of, capital
 from fedlasso.sites import ErrorAt
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
@@ -35,18 +35,27 @@ OWN_LASSO = "a site's own Lasso, weighted by its rows"
 
 
 @pytest.mark.standard
-def test_bytes_are_labelled_alike_on_screen_card_and_in_the_record(
+def test_costs_are_labelled_alike_on_screen_card_and_in_the_record(
     document: ModelDocument, opened: tuple[InProcess, Schema]
 ) -> None:
     ledger = Ledger(opened[0])
-    again = make_model(*with_settings((ledger, opened[1]), Settings()), compare=True)
+    again = make_model(*_with((ledger, opened[1]), Settings()), compare=True)  # type: ignore[arg-type]
     whole = max(ledger.costs.total(None, site.name).upload for site in again.sites)
     assert again.most_sent["in all"] == whole
     assert list(again.most_sent) == ["for the fit", "for this card", "in all"]
-    shown = ", ".join(f"{bytes_of(count)} {what}" for what, count in again.most_sent.items())
-    assert f"most sent by a site: {shown}" in describe_model(again)
+    record = json.loads(again.to_json())
+    trips = record["round_trips"], record["examination_trips"]
+    assert sum(trips) == ledger.costs.trips
+    entries = sum(site.rows for site in again.sites) * again.columns
     card = draw_card(again)
-    assert f"Most sent by a site: {shown}." in card
+    pairs = zip(again.most_sent.items(), (*trips, sum(trips)), strict=True)
+    for (what, sent), count in pairs:
+        shown = (
+            f"{what}: {count} round trips; each site sent at most {sent // 8:,} numbers "
+            f"({bytes_of(sent)}) about {entries:,} entries ({sent / 8 / entries:.0%})"
+        )
+        assert f"cost {shown}" in describe_model(again)
+        assert f"{capital(shown)}." in card
     for what in (*again.most_sent, "second moments"):
         assert f"<th>{what}</th>" in card
     assert json.loads(again.to_json())["most_sent"] == again.most_sent

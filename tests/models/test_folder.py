@@ -319,3 +319,13 @@ def test_a_diagnosis_measures_averaging(tmp_path: Path, capsys: pytest.CaptureFi
     html = page.read_text()
     assert html.count("<svg") >= 2
     assert "Columns that one site alone selects" in html
+
+
+def test_too_few_round_trips_are_refused_by_the_name_of_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, out = write_sites(tmp_path), tmp_path / "model"
+    assert run("fit", *files, "--target", "y", "--round-trips", "2", "--out", out) != 0
+    error = capsys.readouterr().err
+    assert "--round-trips leaves 2, and any fit takes 3 or more; give more" in error
+    assert not out.exists()

@@ -116,6 +116,10 @@ def test_a_replicate_has_every_method_family_and_budget() -> None:
     assert (fista["uploads_needed"] < fista["uploads_certified"]).all()
     voting = rows[rows["method"] == "Voting"]
     assert (voting["training_upload_bytes"] == 8 * 2 * 2 * 15).all()
+    # A penalty (one), the sites' Lassos, and errors of the only candidate.
+    assert (voting["round_trips"] == 3).all()
+    assert (ours["trips_needed"] <= ours["round_trips"].max()).all()
+    assert (fista["trips_needed"] <= 2 * fista["uploads_needed"] + 1).all()
 
 
 def test_what_is_measured_is_what_the_model_does() -> None:

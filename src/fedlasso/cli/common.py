@@ -140,12 +140,11 @@ class Display(Waiting):
     """Prints a fit's progress: one line on a terminal, elsewhere one every `QUIET` seconds."""
 
     def __init__(self) -> None:
-        from fedlasso.federation import Costs
+        from fedlasso.federation import Costs, Exchange
         from fedlasso.numerics.machine import Compilations
 
         super().__init__("starting")
-        self._count = 0
-        self._costs = Costs()
+        self._exchange = Exchange(0, (), Costs(), 0.0)
         self._compilations = Compilations()
 
     def __enter__(self) -> Self:
@@ -158,14 +157,14 @@ class Display(Waiting):
 
     def listen(self, exchange: Exchange) -> None:
         """Count a round trip."""
-        self._count = exchange.number
-        self._costs = exchange.costs
+        self._exchange = exchange
         self._doing = exchange.requests[-1].kind
 
     def show(self, done: str) -> None:
         """Print a line that stays."""
         self._shown = time.monotonic()
-        notify(self._line(done))
+        trips = self._exchange.number
+        notify(self._line(done, f"{trips} round trip{'s' * (trips != 1)}"))
 
     def _print(self) -> None:
         wait, end = (TICK, "\r") if sys.stderr.isatty() else (QUIET, "\n")
@@ -175,14 +174,12 @@ class Display(Waiting):
                 doing = self._doing
                 if self._compilations.busy:
                     doing = f"compiling kernel {len(self._compilations.names)}, on first use only"
-                print(f"fedlasso: {self._line(doing)}   ", end=end, file=sys.stderr, flush=True)
+                line = self._line(doing, self._exchange.progress)
+                print(f"fedlasso: {line}   ", end=end, file=sys.stderr, flush=True)
 
-    def _line(self, doing: str) -> str:
+    def _line(self, doing: str, so_far: str) -> str:
         from fedlasso.models.numbers import bytes_of
 
-        sent = [self._costs.total(None, site).upload for site in self._costs.sites]
         elapsed = time.monotonic() - self._start
-        most = bytes_of(max(sent, default=0))
-        trips = f"{self._count} round trip{'s' * (self._count != 1)}"
-        so_far = f"{trips}, at most {most} sent by a site in all"
-        return f"{doing} ({so_far}, {elapsed:.0f} s)"
+        most = bytes_of(self._exchange.costs.most_sent)
+        return f"{doing} ({so_far}, at most {most} sent by a site in all, {elapsed:.0f} s)"

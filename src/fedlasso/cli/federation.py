@@ -248,7 +248,7 @@ def show_progress(exchange: Exchange) -> None:
     """Print a round trip and the bytes that all sites have sent, to standard error."""
     request, *others = exchange.requests
     name = type(request).__name__ + (f" +{len(others)}" if others else "")
-    line = f"{exchange.number:4d} {request.kind:12s} {name:18s} "
+    line = f"{exchange.progress:22s} {request.kind:12s} {name:18s} "
     line += f"{exchange.seconds:6.2f} s   {exchange.costs.total().upload} bytes up so far"
     print(line, file=sys.stderr)
 

@@ -85,6 +85,8 @@ def add_settings(parser: Any) -> None:
     rule = f"which penalty to use. {describe_choices(RULES)} (default with --goal selection)"
     option("--rule", choices=list(RULES), help=rule)
     option("--uploads", type=int, help=f"{UPLOADS_HELP} and printed")
+    trips = "maximum of exchanges with the sites, each with one or more questions: --round-trips 15"
+    option("--round-trips", type=int, metavar="N", help=trips)
     option("--no-intercept", action="store_false", dest="intercept", help="omit the intercept")
     scale = "penalise columns on their own scales, not per standard deviation"
     option("--no-standardise", action="store_false", dest="standardise", help=scale)

@@ -56,6 +56,8 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     uploads : int, optional
         Maximum number of vectors of p numbers that each site sends in total. By default what the
         plan needs, within 64 MiB.
+    round_trips : int, optional
+        Maximum number of exchanges with the sites, each with one or more questions.
     rule : {"min", "1se"}, optional
         Choose the smallest held-out error, or the sparsest model within one standard error.
     tol : float
@@ -81,7 +83,7 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     columns_ : names of the coefficients; levels of text columns as ``ward=west``
     schema_ : types and levels of a data frame's columns; None for plain numbers
     certificate_ : distance to the best possible objective
-    ledger_ : traffic between server and sites
+    ledger_ : traffic between server and sites; ``ledger_.trips`` are the round trips
     penalty_ : the model's penalty, given or chosen; `certificate_` refers to it
     model_ : the whole fit
     trust_ : discoveries and intervals, if requested

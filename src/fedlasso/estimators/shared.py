@@ -64,6 +64,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
     validation: float | str | None = None
     cv: int | None = None
     uploads: int | None = None
+    round_trips: int | None = None
     rule: str | None = None
     tol: float = 1e-12
     standardize: bool = True
@@ -267,9 +268,9 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self, columns: Iterable[str]) -> Settings:
         """Return the parameters as settings, with columns by name."""
-        for name in ("uploads", "cv", "epochs", "seed", "min_level"):
+        for name in ("uploads", "round_trips", "cv", "epochs", "seed", "min_level"):
             value = getattr(self, name)
-            optional = name in ("uploads", "cv") and value is None
+            optional = name in ("uploads", "round_trips", "cv") and value is None
             if not (optional or isinstance(value, Integral)):
                 raise FedLassoError(f"{name} is {value!r}; give a whole number")
         if self.penalty is not None and not isinstance(self.penalty, Real):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain, islice, pairwise
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -88,6 +89,11 @@ class Costs:
     def sites(self) -> tuple[str, ...]:
         return tuple(sorted({s for _, s in self.entries}))
 
+    @property
+    def most_sent(self) -> int:
+        """Bytes sent by the site that sent the most."""
+        return max((self.total(None, site).upload for site in self.sites), default=0)
+
     def most_steps(self, kind: str | None = None) -> int:
         """Return the local steps of the site that took most."""
         return max((self.total(kind, site).steps for site in self.sites), default=0)
@@ -109,12 +115,22 @@ class Costs:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A round trip: its number, its questions, the costs of all so far, and its own seconds."""
+    """A round trip: its number, its questions, the costs of all so far, and its own seconds.
+
+    `expected` is the estimated number of all round trips, 0 without an estimate.
+    """
 
     number: int
     requests: tuple[Request[Any], ...]
     costs: Costs
     seconds: float
+    expected: int = 0
+
+    @property
+    def progress(self) -> str:
+        """The number of the round trip, such as "round 4 of about 12"."""
+        about = f" of about {self.expected}" if self.expected >= self.number else ""
+        return f"round {self.number}{about}"
 
 
 Listen = Callable[[Exchange], None]
@@ -145,11 +161,37 @@ class Ledger(Around):
         self._entries: dict[tuple[str, str], Cost] = {}
         self._seconds: dict[str, float] = {}
         self._trips = 0
+        self._expected = 0
+        self._limit: int | None = None
+        self._last = 0
         self._listen = listen
 
     @property
     def costs(self) -> Costs:
         return Costs(dict(self._entries), dict(self._seconds), self._trips)
+
+    @property
+    def trips_left(self) -> float:
+        """Round trips that are still allowed; infinite without a limit."""
+        return inf if self._limit is None else self._last - self._trips
+
+    @contextmanager
+    def limit_trips(self, count: int | None) -> Iterator[None]:
+        """Allow so many round trips inside, any without a count; one more raises an error.
+
+        An estimate of `expect` ends here too.
+        """
+        self._limit = count
+        self._last = self._trips + (count or 0)
+        try:
+            yield
+        finally:
+            self._limit = None
+            self._expected = 0
+
+    def expect(self, trips: int) -> None:
+        """Estimate how many round trips are still to come, for those who listen."""
+        self._expected = self._trips + trips
 
     @contextmanager
     def clock(self, *kinds: str) -> Iterator[None]:
@@ -169,6 +211,10 @@ class Ledger(Around):
 
     def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
         """Ask the federation in one round trip, and count what passed for each question."""
+        if self.trips_left <= 0:
+            raise FedLassoError(
+                f"`round_trips` is {self._limit}, and this fit takes more; give more"
+            )
         start = time.perf_counter()
         with self.clock(*(request.kind for request in requests)):
             answered = self.inner.replies_together(requests)
@@ -179,7 +225,8 @@ class Ledger(Around):
         self._trips += 1
         if self._listen is not None:
             seconds = time.perf_counter() - start
-            self._listen(Exchange(self._trips, tuple(requests), self.costs, seconds))
+            asked = tuple(requests)
+            self._listen(Exchange(self._trips, asked, self.costs, seconds, self._expected))
         return answered
 
 
@@ -201,6 +248,18 @@ class _Reader(Forwarding, Ledger):
     @property
     def costs(self) -> Costs:
         return self._below.costs
+
+    @property
+    def trips_left(self) -> float:
+        return self._below.trips_left
+
+    @contextmanager
+    def limit_trips(self, count: int | None) -> Iterator[None]:
+        with self._below.limit_trips(count):
+            yield
+
+    def expect(self, trips: int) -> None:
+        self._below.expect(trips)
 
 
 def metered(federation: Federation) -> Ledger:

@@ -17,7 +17,7 @@ from fedlasso.fitting.gradient_tuning import search_penalty_curve
 from fedlasso.fitting.joint_search import JointSearch
 from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
 from fedlasso.fitting.result import AtPenalty, Fit, Status
-from fedlasso.fitting.rounds import Run, after_rounds, within_uploads
+from fedlasso.fitting.rounds import Run, after_rounds, any_of, within_trips, within_uploads
 from fedlasso.fitting.settings import Settings
 from fedlasso.fitting.validation import Curve, Rule, validate
 from fedlasso.numerics import (
@@ -45,6 +45,10 @@ ROUNDED_GAP = 1e-6
 # A fit at one penalty takes second moments up to so many vectors, and otherwise gradients.
 MOST_MOMENTS = 25
 POLISHING = 3
+# Round trips for a certificate, and for errors or intercepts of the sites afterwards.
+CERTIFYING = 3
+# Round trips without which a fit at one penalty does not get far.
+FIT_TRIPS = 6
 HELD_OUT = "held-out rows"
 
 
@@ -103,12 +107,7 @@ def fit(
     before = ledger.costs
     problem = choose_penalty(ledger) if penalty is None else fix_penalty(ledger, penalty, sizes)
     run = Run(ledger, procedure, problem, state=state)
-    in_rounds = after_rounds(rounds)
-    in_uploads = within_uploads(uploads)
-
-    def stop(run: Run[Any]) -> bool:
-        return in_rounds(run) or in_uploads(run)
-
+    stop = any_of(after_rounds(rounds), within_uploads(uploads), within_trips(CERTIFYING))
     path = tuple(run.models for _ in run.rounds(stop)) if keep_path else None
     run.until(stop)
     candidates = run.models
@@ -330,6 +329,7 @@ def fit_at(
     `state` is where a fit by gradients goes on.
     """
     settings = context.settings
+    context.budget.require_trips(FIT_TRIPS, "a fit at a penalty")
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
     context.budget.require(left)

@@ -17,6 +17,9 @@ GRADIENTS = 300
 CURVED_GRADIENTS = 1500
 # Bytes that each site may send by default.
 MOST_BYTES = 64 << 20
+# Round trips of the cheapest fit, and those that a search leaves for the fit to all rows.
+FEWEST_TRIPS = 3
+LAST_TRIPS = 8
 
 
 class Budget:
@@ -28,7 +31,7 @@ class Budget:
     def __init__(
         self, ledger: Ledger, vectors: float | None = None, whole: Budget | None = None
     ) -> None:
-        check_uploads(vectors)
+        check_limit("uploads", vectors)
         self.vectors = np.inf if vectors is None else float(vectors)
         self.spent = 0.0
         self._whole = whole
@@ -41,10 +44,14 @@ class Budget:
         return self.vectors - self.spent
 
     @property
+    def trips_left(self) -> float:
+        """Round trips that are still allowed, whole fit and inference together."""
+        return self._ledger.trips_left
+
+    @property
     def bytes(self) -> int:
         """Bytes sent by the site that has sent most."""
-        costs = self._ledger.costs - self._before
-        return max((costs.total(None, site).upload for site in costs.sites), default=0)
+        return (self._ledger.costs - self._before).most_sent
 
     @property
     def numbers(self) -> int:
@@ -71,6 +78,14 @@ class Budget:
         if self.vectors == np.inf:
             self.vectors = vectors
 
+    def require_trips(self, trips: int, what: str) -> None:
+        """Refuse to start what takes more round trips than are left."""
+        if self.trips_left < trips:
+            raise FedLassoError(
+                f"`round_trips` leaves {self.trips_left:.0f}, and {what} takes {trips} or more; "
+                "give more"
+            )
+
     def require(self, vectors: float) -> None:
         """Refuse to go on with fewer than two vectors."""
         if vectors < 2:
@@ -85,10 +100,10 @@ def vectors_within_bytes(p: int) -> int:
     return max(CURVED_GRADIENTS, MOST_BYTES // (8 * p))
 
 
-def check_uploads(uploads: float | None) -> None:
-    """Refuse uploads that are not a positive whole number."""
-    if uploads is not None and (not isinstance(uploads, int | np.integer) or uploads < 1):
-        raise FedLassoError(f"`uploads` is {uploads!r}; give a whole number, 1 or more")
+def check_limit(name: str, limit: float | None) -> None:
+    """Refuse a limit that is not a positive whole number."""
+    if limit is not None and (not isinstance(limit, int | np.integer) or limit < 1):
+        raise FedLassoError(f"`{name}` is {limit!r}; give a whole number, 1 or more")
 
 
 def rounds_within(budget: int, panel: Panel, paths: int, epochs: int) -> int:

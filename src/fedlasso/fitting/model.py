@@ -8,6 +8,7 @@ import numpy as np
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.federation.ledger import Notify
+from fedlasso.fitting.budget import FEWEST_TRIPS, Budget
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.inference.infer import (
     Trust,
@@ -155,16 +156,17 @@ def fit_model(
     goal = settings.goal_by_name
     if settings.why_lasso and goal != settings.requested_goal.name:
         notify(f"goal {goal!r} instead of {settings.requested_goal.name!r}: {settings.why_lasso}")
-    settings, fit = _fit(ledger, settings, notify)
-    view, scaling = fit.standardised
-    coefficients, intercept = scaling.original(fit.coefficients)
+    with ledger.limit_trips(settings.round_trips):
+        settings, fit = _fit(ledger, settings, notify)
+        view, scaling = fit.standardised
+        coefficients, intercept = scaling.original(fit.coefficients)
+        if settings.site_effects:
+            # New rows belong to no site: they have the mean of the sites' intercepts.
+            intercept += mean_effect(Viewed(ledger, view), fit.coefficients)
     bounds = Context(ledger, settings).form.bounds
     if bounds is not None:
         # Scaling a bound there and back may round it.
         coefficients = bounds.part(slice(len(coefficients))).snap(coefficients)
-    if settings.site_effects:
-        # New rows belong to no site: they have the mean of the sites' intercepts.
-        intercept += mean_effect(Viewed(ledger, view), fit.coefficients)
     columns = tuple(name for name in ledger.columns if name != INTERCEPT)
     return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
 
@@ -175,6 +177,7 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
     If only inference needs weights, it starts from a weighted fit, and the model stays as it is.
     """
     ledger = separate_sites(ledger, bool(settings.site_effects), None)
+    Budget(ledger).require_trips(FEWEST_TRIPS, "any fit")
     context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
     fit = settings.goal_in_force.run(context)
     notes: list[str] = []

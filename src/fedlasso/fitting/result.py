@@ -52,8 +52,8 @@ class Status(Enum):
         "about the penalty, weights and support of the chosen candidate."
     )
     CUT = (
-        "The uploads ended before the search did, so another penalty may do better. Give more "
-        "uploads, or fewer folds."
+        "The uploads or round trips ended before the search did, so another penalty may do "
+        "better. Give more of them, or fewer folds."
     )
     UNCERTIFIED = "No certificate was requested. Fit with certified=True to know the distance."
 

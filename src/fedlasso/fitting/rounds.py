@@ -36,6 +36,8 @@ def prepare(ledger: Ledger, procedure: Procedure[Any]) -> FirstAnswers:
 class Run(Generic[S]):
     """A procedure under way: its state and its costs. A problem it cannot solve is refused here.
 
+    `trips` counts its own round trips, the preparation included.
+
     `prepared` are the first answers of another run of the procedure, and `state` is where to go on
     from; by default the run asks, and starts at the procedure's own beginning.
     """
@@ -54,9 +56,11 @@ class Run(Generic[S]):
         self.procedure = procedure
         self.problem = problem
         self._earlier = Costs()
+        self.trips = 0
         if state is None:
             prepared = prepared or prepare(self.ledger, procedure)
             self._earlier = prepared.costs
+            self.trips = prepared.costs.trips
             with one_thread():
                 state = procedure.start(problem, prepared.total)
         self.state: S = state
@@ -121,6 +125,7 @@ class Run(Generic[S]):
         return self.procedure.request(self.problem, self.state)
 
     def _take(self, total: Any) -> None:
+        self.trips += 1
         with self.ledger.clock("training"):
             self.state = self.procedure.advance(self.problem, self.state, total)
 
@@ -164,6 +169,16 @@ def after_rounds(count: int) -> Stop:
 def within_uploads(vectors: float) -> Stop:
     """Stop before a round that would make a site send more than so many vectors."""
     return lambda run: run.uploads + run.next_upload > vectors
+
+
+def within_trips(reserve: int = 0) -> Stop:
+    """Stop when only so many round trips are left."""
+    return lambda run: run.ledger.trips_left <= reserve
+
+
+def any_of(*stops: Stop) -> Stop:
+    """Stop when one of several rules does."""
+    return lambda run: any(stop(run) for stop in stops)
 
 
 def when_still(still: Callable[[Array, Array], bool], rounds: int) -> Stop:

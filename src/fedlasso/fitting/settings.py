@@ -9,7 +9,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, Family, family_with, find_family
-from fedlasso.fitting.budget import check_uploads
+from fedlasso.fitting.budget import check_limit
 from fedlasso.fitting.goal import GOALS, Goal, default_goal, lasso_goal
 from fedlasso.fitting.validation import Rule
 from fedlasso.procedures import find_procedure
@@ -38,6 +38,7 @@ class Settings:
         sites' own samples
     cv : number of folds; by default 10, 5, or one holdout, as uploads allow
     uploads : vectors of p numbers that each site may send in all; by default as planned
+    round_trips : exchanges with the sites that the fit may take; by default as many as it needs
     rule : ``"min"`` or ``"1se"``; by default the goal's own
     tol : relative duality gap of a fit at one penalty
     intercept, standardise : centre, scale
@@ -64,6 +65,7 @@ class Settings:
     validation: float | Literal["given"] | None = None
     cv: int | None = None
     uploads: int | None = None
+    round_trips: int | None = None
     rule: Rule | None = None
     tol: float = 1e-12
     intercept: bool = True
@@ -84,7 +86,8 @@ class Settings:
         if self.cv is not None:
             folds(self.cv, self.seed)
         check_bounds(self.bounds)
-        check_uploads(self.uploads)
+        check_limit("uploads", self.uploads)
+        check_limit("round_trips", self.round_trips)
         problem = next(self._find_problems(), None)
         if problem is not None:
             raise FedLassoError(problem)

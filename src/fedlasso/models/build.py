@@ -87,6 +87,7 @@ def make_model(
         values["warnings"] = (*warnings, *warn_of_examination(model, found))
         costs = ledger.costs - before
         values["examination_sent"] = {site: costs.total(None, site).upload for site in costs.sites}
+        values["examination_trips"] = costs.trips
         document = replace(document, **values)
         revealed = replace(revealed, card=tuple(recorded.revealed))
         notify("examined for its card")
@@ -145,6 +146,7 @@ def make_document(model: Model, schema: Schema, missing: Missing = "refuse") -> 
         why=fit.why,
         plan=fit.plan,
         rounds=fit.rounds,
+        round_trips=costs.trips,
         sites=tuple(
             doc.SiteTraffic(
                 site,

@@ -147,9 +147,10 @@ def _sent(document: ModelDocument) -> str:
         for title, texts in (("for the fit", fit), ("for this card as well", card)):
             if texts:
                 parts.append(f"<p>What each site disclosed {title}:</p>{html.bullets(texts)}")
+    costs = [f"{capital(what)}: {text}." for what, text in document.cost_texts.items()]
     note = (
-        f"Most sent by a site: {document.most_sent_text}. Counted from the messages, at eight "
-        "bytes per number."
+        "Counted from the messages, at eight bytes per number. Entries are the rows times the "
+        f"columns of all sites. {' '.join(costs)}"
     )
     return html.section("What each site sent", note, "".join(parts))
 

@@ -21,7 +21,7 @@ from fedlasso.fitting.examination.comparison import (
 from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import bytes_of, number, ratio_of
+from fedlasso.models.numbers import bytes_of, counted, number, ratio_of
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
 
@@ -29,7 +29,7 @@ Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
 # Endings of model names; other names are those of procedures.
 MODEL_NAMES = ("Lasso", "elastic net")
-# What bytes were sent for.
+# What round trips and bytes were for.
 SENT = ("for the fit", "for this card", "in all")
 # Rows on which an error was measured.
 CHOSE = "held-out rows that also chose the model (slightly optimistic)"
@@ -165,7 +165,9 @@ class ModelDocument:
     stability: tuple[ColumnStability, ...] | None = None
     assessment: Assessment | None = None
     not_assessed: str | None = None
+    round_trips: int | None = None
     examination_sent: dict[str, int] | None = None
+    examination_trips: int | None = None
     table_one: TableOne | None = None
     positive: str | None = None
     warnings: tuple[str, ...] | None = None
@@ -189,10 +191,24 @@ class ModelDocument:
         return dict(zip(SENT, map(max, zip(*sums, strict=True)), strict=True))
 
     @property
-    def most_sent_text(self) -> str:
-        """The same in words; without a card's examination only what the fit took."""
-        sent = list(self.most_sent.items())[: 1 if self.examination_sent is None else 3]
-        return ", ".join(f"{bytes_of(count)} {what}" for what, count in sent)
+    def cost_texts(self) -> dict[str, str]:
+        """Round trips and numbers in words; without a card's examination only those of the fit.
+
+        Numbers are compared with the entries of the records: rows times columns, all sites.
+        """
+        entries = (self.rows.training + sum(self.rows.held_out)) * self.columns
+        fit, card = self.round_trips or 0, self.examination_trips or 0
+        texts = {}
+        for (what, sent), trips in zip(
+            self.most_sent.items(), (fit, card, fit + card), strict=True
+        ):
+            numbers = f"{sent // 8:,} numbers ({bytes_of(sent)})"
+            fraction = f"{sent / 8 / max(entries, 1):.0%}"
+            texts[what] = (
+                f"{counted(trips, 'round trip')}; each site sent at most {numbers} about "
+                f"{entries:,} entries ({fraction})"
+            )
+        return texts if self.examination_sent is not None else {SENT[0]: texts[SENT[0]]}
 
     @property
     def family(self) -> str:

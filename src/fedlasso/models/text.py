@@ -48,7 +48,7 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(f"{family.error_name}: {value}{explained}, on {error.rows}")
     if document.trust is not None:
         lines += _trust_lines(document.trust)
-    lines.append(f"most sent by a site: {document.most_sent_text}")
+    lines += [f"cost {what}: {text}" for what, text in document.cost_texts.items()]
     if document.schema.classes:
         zero, one = document.schema.classes
         lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
@@ -107,10 +107,10 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     """Return warnings from the fit itself, without further requests to the sites."""
     warnings = []
     if model.status is Status.CUT:
-        warnings.append("the uploads ended too early: " + Status.CUT.value)
+        warnings.append("the search ended too early: " + Status.CUT.value)
     gap = model.fit.certificate.relative_gap if model.fit.certificate else 0.0
     if model.fit.status is Status.SHORT and LOOSE < gap < np.inf:
-        remedy = "allow more uploads"
+        remedy = "allow more uploads or round trips"
         name = model.settings.procedure
         if not model.settings.certifies:
             remedy = f"more uploads may not help {name}; without --procedure the fit reaches it"

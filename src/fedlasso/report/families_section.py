@@ -23,12 +23,13 @@ def family_table(results: Results) -> ReportTable | None:
         return None
     text = shown(data[["scenario", "family", "method"]])
     text["Reached"] = [f"{a} of {b}" for a, b in zip(data["reached"], data["n"], strict=True)]
-    for title, name in (("Uploads", ""), ("Until certified", "certified_")):
+    counts = {"Uploads": "", "Until certified": "certified_", "Round trips": "trips_"}
+    for title, name in counts.items():
         pairs = zip(data[f"{name}median"], data[f"{name}worst"], strict=True)
         text[title] = [count_text(*pair) for pair in pairs]
     note = (
-        f"{COUNTED}, and until that is certified: median (maximum) over replicates. A dash: not "
-        "reached before the study stopped."
+        f"{COUNTED}, until that is certified, and round trips to that gap: median (maximum) over "
+        "replicates. A dash: not reached before the study stopped."
     )
     return ReportTable("families", TITLE, note, data, text, "Family")
 

@@ -91,10 +91,11 @@ class FamilyStudy:
     Every method fits at the penalty whose pooled optimum has the smallest deviance on the first
     validation sample; the second chooses among a method's candidates. Outcomes are recorded at 30
     and 100 uploads of p numbers per site. ``uploads_needed`` counts uploads until some candidate is
-    within a relative gap of 1e-8 of the pooled optimum, all candidates charged, and
-    ``uploads_certified`` until that is certified, by Newton itself or by one certificate requested
-    then. Newton and FISTA are followed for 400 uploads, the others to the last budget. Values not
-    reached are missing. The penalty search is not charged.
+    within a relative gap of 1e-8 of the pooled optimum, all candidates charged, ``trips_needed``
+    the exchanges with the sites until then, and ``uploads_certified`` uploads until that is
+    certified, by Newton itself or by one certificate requested then. Newton and FISTA are followed
+    for 400 uploads, the others to the last budget. Values not reached are missing. The penalty
+    search is not charged.
     """
 
     name: ClassVar[str] = "families"
@@ -141,8 +142,7 @@ class FamilyStudy:
         if procedure.name in CONVERGENT:
             enough = within_uploads(FOLLOWED)
             reader.go_on(lambda run: watch.certified is not None or enough(run))
-        needed: Record = {"uploads_needed": watch.needed, "uploads_certified": watch.certified}
-        return [row | needed for row in rows]
+        return [row | watch.needed | {"uploads_certified": watch.certified} for row in rows]
 
     conclude = staticmethod(family_lines)
 
@@ -159,8 +159,8 @@ class ProofWatch(Watch):
         best = int(np.argmin(gaps))
         if gaps[best] > TARGET:
             return
-        if self.needed is None:
-            self.needed = run.uploads
+        if self.waits:
+            self.note(run)
         problem: Problem = run.problem
         if isinstance(run.procedure, Newton):
             own = run.procedure.certificate(problem, run.state)

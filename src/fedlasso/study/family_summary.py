@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 CONVERGENT = ("Newton", "FISTA")
 # The number of uploads within which a fit should reach it.
 FEW = 30
-MEASURES = ("relative_gap", "f1", "active", "test_deviance", "upload_bytes")
+MEASURES = ("relative_gap", "f1", "active", "test_deviance", "upload_bytes", "round_trips")
 
 
 def count_uploads(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row per family, scenario and convergent method.
 
     Columns: replicates n, how many reached a relative gap of 1e-8, median and maximum uploads to
-    it, and the same until certified. A replicate that did not get there counts as infinite.
+    it, the same until certified, and of round trips to it. A replicate that did not get there
+    counts as infinite.
     """
     once = rows[(rows["budget"] == rows["budget"].max()) & rows["method"].isin(CONVERGENT)]
     # The records lack a column that no replicate reached.
-    columns = ["uploads_needed", "uploads_certified"]
+    columns = ["uploads_needed", "uploads_certified", "trips_needed"]
     uploads = once.reindex(columns=columns).astype(float).fillna(np.inf)
     groups = once.assign(**uploads).groupby(["family", "scenario", "method"], sort=False)
     return groups.agg(
@@ -36,6 +37,8 @@ def count_uploads(rows: pd.DataFrame) -> pd.DataFrame:
         worst=("uploads_needed", "max"),
         certified_median=("uploads_certified", _median),
         certified_worst=("uploads_certified", "max"),
+        trips_median=("trips_needed", _median),
+        trips_worst=("trips_needed", "max"),
     ).reset_index()
 
 
@@ -82,7 +85,8 @@ def family_lines(rows: pd.DataFrame) -> list[str]:
     for family, own in last.groupby("family", sort=False):
         name = display_name("family", family)
         if len(counts):
-            lines += ["", f"{name}: uploads to a relative gap of 1e-8, and until certified"]
+            what = "uploads to a relative gap of 1e-8, until certified, and round trips to that gap"
+            lines += ["", f"{name}: {what}"]
             lines += _upload_lines(counts[counts["family"] == family])
         means = own.assign(epochs=own["epochs"].fillna(0).astype(int))
         columns = [measure for measure in MEASURES if measure in own]
@@ -96,7 +100,8 @@ def family_lines(rows: pd.DataFrame) -> list[str]:
 def _upload_lines(here: pd.DataFrame) -> list[str]:
     text = [
         f"{count_text(row.median, row.worst)}, "
-        f"{count_text(row.certified_median, row.certified_worst)}"
+        f"{count_text(row.certified_median, row.certified_worst)}, "
+        f"{count_text(row.trips_median, row.trips_worst)}"
         for row in here.itertuples()
     ]
     table = here.assign(text=text).pivot(index="scenario", columns="method", values="text")

@@ -24,7 +24,8 @@ class LiteratureStudy(PaperStudy):
 
     An upload is p numbers from every site, on average over the sites. Procedures with local epochs
     use five. ``uploads_needed`` is the number of uploads until some candidate is within a relative
-    gap of 1e-8 of the pooled optimum, all candidates charged; missing if none is.
+    gap of 1e-8 of the pooled optimum, all candidates charged; missing if none is. ``trips_needed``
+    counts the exchanges with the sites until then: candidates share them.
     """
 
     name: ClassVar[str] = "literature"
@@ -45,7 +46,7 @@ class LiteratureStudy(PaperStudy):
             cell: dict[str, Any] = {"method": procedure.name, "epochs": procedure.epochs}
             limits = {"panel": "upload", "rule": "min"}
             rows = [reader.read(budget, **cell, budget=budget, **limits) for budget in self.budgets]
-            yield from (row | {"uploads_needed": watch.needed} for row in rows)
+            yield from (row | watch.needed for row in rows)
 
     @staticmethod
     def conclude(rows: pd.DataFrame) -> list[str]:
@@ -62,8 +63,9 @@ class LiteratureStudy(PaperStudy):
         last = rows[rows["budget"] == rows["budget"].max()]
         reached = last["uploads_needed"].notna()
         mostly = reached.groupby(last["method"]).transform("mean") > 1 / 2
-        by = ["scenario", "method"]
-        needed = last[mostly].groupby(by, sort=False)["uploads_needed"].agg(_needed).unstack()
+        groups = last[mostly].groupby(["scenario", "method"], sort=False)
+        needed = groups["uploads_needed"].agg(_needed).unstack()
+        trips = groups["trips_needed"].agg(_needed).unstack() if "trips_needed" in last else needed
         unpaid = last[last["rounds"] == 0]["method"].unique()
         most = last["budget"].max()
         return [
@@ -73,6 +75,8 @@ class LiteratureStudy(PaperStudy):
             "uploads to a relative gap of 1e-8, for methods that reach it in most replicates: "
             "median (maximum), or how many replicates did",
             *needed.to_string().splitlines(),
+            "round trips to the same gap",
+            *trips.to_string().splitlines(),
             *(f"{name}: empty model, since one round exceeds {most} uploads" for name in unpaid),
             "",
         ]

@@ -140,15 +140,24 @@ class Trial:
 
 
 class Watch:
-    """Record the uploads until some candidate of a run is within TARGET of the pooled optimum."""
+    """Record the costs until some candidate of a run is within TARGET of the pooled optimum."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
-        self.needed: float | None = None
+        self.needed: Record = {"uploads_needed": None, "trips_needed": None}
+
+    @property
+    def waits(self) -> bool:
+        """Whether none is that close yet."""
+        return self.needed["uploads_needed"] is None
 
     def look(self, run: Run[Any]) -> None:
-        if self.needed is None and min(self.trial.relative_gaps(run.models)) <= TARGET:
-            self.needed = run.uploads
+        if self.waits and min(self.trial.relative_gaps(run.models)) <= TARGET:
+            self.note(run)
+
+    def note(self, run: Run[Any]) -> None:
+        """Record the uploads and the round trips so far."""
+        self.needed = {"uploads_needed": run.uploads, "trips_needed": run.trips}
 
 
 class Reader:
@@ -215,7 +224,8 @@ def upload_record(costs: Costs, p: int, sites: int) -> Record:
     """Return the total traffic of a fit; an upload is a vector of p numbers per site."""
     total = costs.total()
     uploads = total.upload / (8 * p * sites)
-    return {"uploads": uploads, "upload_bytes": total.upload, "download_bytes": total.download}
+    record: Record = {"uploads": uploads, "round_trips": costs.trips}
+    return record | {"upload_bytes": total.upload, "download_bytes": total.download}
 
 
 def cost_record(costs: Costs) -> Record:
@@ -223,7 +233,11 @@ def cost_record(costs: Costs) -> Record:
     total = costs.total()
     training = costs.total("training")
     record: Record = {"upload_bytes": total.upload, "download_bytes": total.download}
-    record |= {"framing_bytes": total.framing, "training_upload_bytes": training.upload}
+    record |= {
+        "round_trips": costs.trips,
+        "framing_bytes": total.framing,
+        "training_upload_bytes": training.upload,
+    }
     record |= {"local_steps": costs.most_steps("training"), "operations": training.operations}
     record["penalty_steps"] = costs.most_steps("penalty")
     record["penalty_operations"] = costs.total("penalty").operations

@@ -189,6 +189,7 @@ _TABLE: tuple[Field, ...] = (
          part="set-up and validation", less="training_upload_bytes"),
     CostField("download_bytes", "Downloads", unit="bytes", short="Download",
          bill="Downloads (bytes)", part="downloads"),
+    CostField("round_trips", "Round trips", short="Trips", bill="Round trips", part="round trips"),
     CostField("framing_bytes", "Framing of messages", unit="bytes"),
     CostField("local_steps", "Local steps at the busiest site", short="Steps",
          bill="Local steps at the busiest site", part="training"),
@@ -207,6 +208,7 @@ _TABLE: tuple[Field, ...] = (
     Field("rounds", "Rounds", "note"),
     Field("uploads_needed", "Uploads to a relative gap of 1e-8", "note", "lower"),
     Field("uploads_certified", "Uploads until that is certified", "note", "lower"),
+    Field("trips_needed", "Round trips to a relative gap of 1e-8", "note", "lower"),
     *(Field(name, label) for name, label in _RAW.items()),
 )  # fmt: skip
 COLUMNS: dict[str, Field] = {column.name: column for column in _TABLE}

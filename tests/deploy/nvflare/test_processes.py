@@ -161,7 +161,7 @@ def test_comparisons_go_over_the_network_too(
     pooled = [[column["pooled"] for column in table["columns"]] for table in (own, every)]
     assert pooled[0] == pooled[1]
     for document in (network, files):
-        for name in ("digest", "examination_sent", "most_sent"):
+        for name in ("digest", "examination_sent", "examination_trips", "most_sent"):
             del document[name]
     assert network == files
 

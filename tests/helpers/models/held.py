@@ -6,21 +6,21 @@ Run as a program: so no fit is over before it is stopped, however fast or slow t
 import signal
 import sys
 import time
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from fedlasso.cli import main
 from fedlasso.federation import Journal, Reply, Request
 
 ANSWERS = 25
-R = TypeVar("R", bound=Reply)
-replies = Journal.replies
+replies_together = Journal.replies_together
 answered = 0
 
 
-def held(self: Journal, request: Request[R]) -> tuple[R, ...]:
+def held(self: Journal, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
     """Ask as ever, and stand still after the last answer that is let through."""
     global answered
-    answers = replies(self, request)
+    answers = replies_together(self, requests)
     answered += 1
     while answered >= ANSWERS:
         time.sleep(0.05)
@@ -30,5 +30,5 @@ def held(self: Journal, request: Request[R]) -> tuple[R, ...]:
 if __name__ == "__main__":
     # Whoever is started in the background may have been told to ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    Journal.replies = held  # type: ignore[method-assign]
+    Journal.replies_together = held  # type: ignore[method-assign]
     sys.exit(main(sys.argv[1:]))

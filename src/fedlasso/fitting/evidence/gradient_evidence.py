@@ -9,11 +9,19 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Federation, Ledger, metered
-from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.fitting.paths import log_grid
-from fedlasso.fitting.rounds import Asking, Run, after_rounds, run_together, within_uploads
+from fedlasso.fitting.rounds import (
+    Asking,
+    Run,
+    after_rounds,
+    any_of,
+    run_together,
+    within_trips,
+    within_uploads,
+)
 from fedlasso.numerics import L1, Array, Certificate, Penalty, Secants, find_loss
 from fedlasso.procedures import Newton, Problem, Secant
 from fedlasso.procedures.newton_state import NewtonState
@@ -24,6 +32,8 @@ PLAIN_LASSO = L1(1.0)
 # curvature from a few gradients has thousands of active columns and takes minutes to solve.
 WIDE = 500
 SMALLEST = 1e-6
+# Held-out errors take one more round trip.
+SEARCHING = within_trips(LAST_TRIPS + 1)
 
 
 class GradientEvidence(Evidence):
@@ -157,7 +167,8 @@ class SecantEvidence(GradientEvidence):
         spent = round(self.budget.spent)
         state = secant.go_on(problem, self.known, best, spent)
         run = Run(self.ledger, secant, problem, state=state)
-        state = yield from run.asking(after_rounds(int(self.budget.vectors) - wanted.reserve))
+        rounds = int(self.budget.vectors) - wanted.reserve
+        state = yield from run.asking(any_of(after_rounds(rounds), SEARCHING))
         self.known = state.secants
         self.budget.spend(state.round - spent)
         return state.best
@@ -209,7 +220,8 @@ class NewtonEvidence(GradientEvidence):
         problem = replace(self.problem, penalty=penalty)
         newton = Newton(tol=wanted.tol)
         run = Run(self.ledger, newton, problem, state=newton.go_on(problem, self.state))
-        state = yield from run.asking(within_uploads(self.budget.left - wanted.reserve))
+        uploads = self.budget.left - wanted.reserve
+        state = yield from run.asking(any_of(within_uploads(uploads), SEARCHING))
         self.budget.spend(run.uploads)
         self.state = state
         objective = state.loss + penalty.value(state.b)

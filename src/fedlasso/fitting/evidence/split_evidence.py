@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.errors import CannotFit, FedLassoError, SameResponse
 from fedlasso.federation import Federation, metered
-from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.evidence.evidence import Evidence, PathPoint, Wanted
 from fedlasso.fitting.evidence.gradient_evidence import PLAIN_LASSO, GradientEvidence, make_evidence
 from fedlasso.fitting.fold_models import FoldModels
@@ -27,6 +27,8 @@ from fedlasso.sites import (
 # path gets far.
 SCALING = 5
 FEWEST_GRADIENTS = 10
+# Round trips without which no path gets far.
+SEARCH_TRIPS = 20
 
 
 def count_gradients(splits: int) -> int:
@@ -95,6 +97,7 @@ class SplitEvidence(Evidence):
         otherwise by means and scales of all rows. `form` is the penalty at strength one in the
         units of the sites' columns, and `budget` that of all splits together.
         """
+        budget.require_trips(LAST_TRIPS + SEARCH_TRIPS, "choosing a penalty by gradients")
         fewest = count_gradients(len(splits))
         if budget.left < fewest:
             raise FedLassoError(
