@@ -39,7 +39,7 @@ def test_costs_are_labelled_alike_on_screen_card_and_in_the_record(
     document: ModelDocument, opened: tuple[InProcess, Schema]
 ) -> None:
     ledger = Ledger(opened[0])
-    again = make_model(*_with((ledger, opened[1]), Settings()), compare=True)  # type: ignore[arg-type]
+    again = make_model(*with_settings((ledger, opened[1]), Settings()), compare=True)
     whole = max(ledger.costs.total(None, site.name).upload for site in again.sites)
     assert again.most_sent["in all"] == whole
     assert list(again.most_sent) == ["for the fit", "for this card", "in all"]

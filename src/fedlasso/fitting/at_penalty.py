@@ -329,7 +329,8 @@ def fit_at(
     `state` is where a fit by gradients goes on.
     """
     settings = context.settings
-    context.budget.require_trips(FIT_TRIPS, "a fit at a penalty")
+    if state is None:
+        context.budget.require_trips(FIT_TRIPS, "a fit at a penalty")
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
     context.budget.require(left)

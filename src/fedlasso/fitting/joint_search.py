@@ -4,8 +4,8 @@ Penalties go down by halves from the largest useful one. Every round trip tries 
 on every split, each from the best point so far, and asks for held-out errors too. A fit counts as
 soon as its duality gap is small against what decides: the standard error of the held-out error, or
 the decrease of the error at this penalty. Second derivatives are asked of all rows, every other
-round trip, and gradients correct them for the splits. When the error rises, the penalties beside the
-best one are tried, and the fit to all rows at the chosen penalty is completed meanwhile.
+round trip, and gradients correct them for the splits. When the error rises, the penalties beside
+the best one are tried, and the fit to all rows at the chosen penalty is completed meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from fedlasso.errors import CannotFit, SameResponse
 from fedlasso.federation import Prepared, Request, ask_together, metered
-from fedlasso.fitting.budget import Budget
+from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.gradient_tuning import curve_of
@@ -76,6 +76,11 @@ TINY = 1e-300
 # Round trips at one penalty after which the path ends there, and of a search in all.
 STUCK = 10
 MOST_TRIPS = 60
+# What progress shows: round trips of a usual search, and those after the error has risen. Fewer
+# than the least cannot choose.
+USUAL = 12
+AT_THE_END = 3
+JOINT_TRIPS = 12
 Send = Callable[[Sequence[Prepared]], tuple[Any, ...]]
 
 
@@ -116,7 +121,7 @@ class Asked:
     @property
     def second(self) -> int:
         """Place of the model whose second derivatives are asked: the second, or the only one."""
-        return min(1, self.models.shape[1] - 1)
+        return min(1, int(self.models.shape[1]) - 1)
 
     @property
     def curved(self) -> Array:
@@ -164,6 +169,7 @@ class JointSearch:
     ) -> JointSearch:
         """Define the views of splits and of all rows, and ask about the model without columns."""
         federation = standardiser.federation
+        budget.require_trips(JOINT_TRIPS, "choosing a penalty")
         before = standardiser.vectors
         measured = standardiser.measure([*names, ""], shared=True)
         budget.spend(standardiser.vectors - before)
@@ -186,8 +192,8 @@ class JointSearch:
             answers = standardiser.define([*views.values(), *judges.values()], questions)
             for split, own in points.items():
                 own.problem = replace(problem, sizes=standardiser.scaling(views[split]).sizes)
-            for own in splits:
-                own.scaling = standardiser.scaling(views[own.name])
+            for one in splits:
+                one.scaling = standardiser.scaling(views[one.name])
             return answers
 
         search._start({split: standardiser.response_mean(split) for split in views}, define)
@@ -200,7 +206,7 @@ class JointSearch:
     @property
     def _fractions(self) -> Array:
         rows = np.array([split.rows for split in self.splits])
-        return rows / rows.sum()
+        return np.asarray(rows / rows.sum())
 
     def _start(
         self,
@@ -277,7 +283,10 @@ class JointSearch:
             before, front = front, max(front, self._front())
             waited = waited + 1 if front == before else 0
             judged = self._judged(front)
-            ended = front == len(self._grid) or waited >= STUCK or self._has_risen(front)
+            ended = front == len(self._grid) or self._has_risen(front)
+            if not ended and (waited >= STUCK or self.budget.trips_left <= LAST_TRIPS):
+                self.cut = ended = True
+            self.whole.ledger.expect(AT_THE_END if ended else max(USUAL - self.trips, AT_THE_END))
             near: list[float] = []
             whole: list[float] | None = None
             if front and (ended or self._turns(front)):
@@ -289,13 +298,12 @@ class JointSearch:
             if ended and not near and not whole:
                 break
             if not self._may_go_on():
-                self.cut = not ended
+                self.cut = self.cut or not ended
                 break
             window = [] if ended else self._grid[front : front + WINDOW]
             # Every other round trip asks second derivatives of all rows.
             curved = bool(whole) or self.trips % 2 == 1
             self._try(window, near, curved, window[:AHEAD] if whole is None else whole)
-        self.cut = self.cut or waited >= STUCK
         return judged
 
     def _front(self) -> int:
@@ -304,7 +312,7 @@ class JointSearch:
         return next(unsettled, len(self._grid))
 
     def _may_go_on(self) -> bool:
-        return self.trips < MOST_TRIPS and self.budget.left > 0
+        return self.trips < MOST_TRIPS and self.budget.left > 0 and self.budget.trips_left > 0
 
     def _errors(self, strength: float) -> tuple[float, float]:
         """Return the mean error of the best points so far, and its standard error."""
