@@ -42,8 +42,8 @@ def test_a_fit_that_runs_out_of_round_trips_ends_short_within_them() -> None:
 
 @pytest.mark.filterwarnings("ignore::fedlasso.FedLassoWarning")
 def test_a_search_that_runs_out_of_round_trips_is_cut_within_them() -> None:
-    cut = fit_classes(round_trips=32)
-    assert cut.ledger_.trips <= 32
+    cut = fit_classes(round_trips=12)
+    assert cut.ledger_.trips <= 12
     assert cut.model_.status is Status.CUT
 
 

@@ -74,7 +74,7 @@ BETWEEN = 0.6
 POLISHED = 6
 TINY = 1e-300
 # Round trips at one penalty after which the path ends there, and of a search in all.
-STUCK = 10
+STUCK = 6
 MOST_TRIPS = 60
 # What progress shows: round trips of a usual search, and those after the error has risen. Fewer
 # than the least cannot choose.
@@ -285,7 +285,8 @@ class JointSearch:
             judged = self._judged(front)
             ended = front == len(self._grid) or self._has_risen(front)
             if not ended and (waited >= STUCK or self.budget.trips_left <= LAST_TRIPS):
-                self.cut = ended = True
+                ended = True
+                self.cut = front == 0 or not self._turns(front)
             self.whole.ledger.expect(AT_THE_END if ended else max(USUAL - self.trips, AT_THE_END))
             near: list[float] = []
             whole: list[float] | None = None

@@ -7,7 +7,7 @@ from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import Vectors
 from fedlasso.numerics import Array
 from fedlasso.sites.held_out import FURTHER, AboutErrors
-from fedlasso.sites.questions import bound_of_gradient
+from fedlasso.sites.questions import bound_of_gradient, bound_of_squares
 from fedlasso.sites.site import View
 
 # Factors of the slopes whose dual values are sent.
@@ -66,4 +66,4 @@ class DeviancesAt(AboutErrors[DevianceSums]):
         return DevianceSums(sums)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return {"errors": Bound(2 * (magnitudes.reach + FURTHER), words=1)}
+        return {"errors": bound_of_squares(magnitudes, 2 * FURTHER)}

@@ -1,0 +1,239 @@
+"""The search on all folds in joint round trips, against exact fits on the same folds."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedlasso import InProcess, Ledger, Site
+from fedlasso.errors import CannotFit
+from fedlasso.fitting import Settings, fit_model
+from fedlasso.fitting.context import Context
+from fedlasso.fitting.model import Model
+from fedlasso.fitting.points import Point, Points
+from fedlasso.fitting.result import Status
+from fedlasso.fitting.tuning import average_folds
+from fedlasso.numerics import L1, Array, Penalty, Sample, find_loss
+from fedlasso.numerics.quadratic_lasso import solve_step
+from fedlasso.numerics.sample import make_sample
+from fedlasso.procedures import Problem
+from fedlasso.sites import SCALES, folds
+
+FAMILIES = ("binomial", "poisson", "cox")
+each_family = pytest.mark.parametrize("family", FAMILIES)
+# Round trips that any tuned fit of up to 300 columns may take.
+MOST_TRIPS = 15
+
+
+def respond(family: str, eta: Array, rng: np.random.Generator) -> Array:
+    if family == "binomial":
+        return (rng.random(len(eta)) < 1 / (1 + np.exp(-eta))).astype(np.float64)
+    if family == "poisson":
+        return rng.poisson(np.exp(0.5 * eta)).astype(np.float64)
+    time = rng.exponential(np.exp(-eta))
+    censored = rng.exponential(2.0, len(eta))
+    return np.where(time <= censored, time, -censored)
+
+
+def draw(family: str, seed: int = 0, n: int = 300, p: int = 12) -> tuple[Array, Array]:
+    """Return columns in natural units, two of them nearly the same, and responses."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, p))
+    Z[:, 1] = 0.95 * Z[:, 0] + 0.3 * Z[:, 1]
+    effects = np.zeros(p)
+    effects[[0, 3, 5]] = (1.0, -0.7, 0.5)
+    y = respond(family, Z @ effects, rng)
+    X = Z.copy()
+    X[:, 0] = 55 + 12 * Z[:, 0]
+    X[:, 3] = 70_000 + 9_000 * Z[:, 3]
+    X[:, 7] = Z[:, 7] > 1
+    return X, y
+
+
+def divide(X: Array, y: Array, family: str) -> list[Site]:
+    site = np.arange(len(y)) * 3 // len(y)
+    return [
+        Site("abc"[k], X[site == k], y[site == k], loss=family, intercept=True, raw=True)
+        for k in range(3)
+    ]
+
+
+def connect(X: Array, y: Array, family: str) -> Ledger:
+    return Ledger(InProcess(divide(X, y, family)))
+
+
+def solve(samples: list[Sample], penalty: Penalty, b: Array) -> Array:
+    """Return the optimum on pooled rows, by Newton steps on all columns, halved where needed."""
+    m = sum(sample.m for sample in samples)
+    thresholds = penalty.thresholds(b.size)
+    everything = np.arange(b.size)
+
+    def objective(b: Array) -> float:
+        return sum(f.m * f.value(b) for f in samples) / m + penalty.value(b)
+
+    for _ in range(100):
+        slopes = sum(f.m * f.gradient(b) for f in samples) / m
+        H = sum(f.m * f.hessian(b, everything) for f in samples) / m
+        step = solve_step(np.asarray(H), np.asarray(slopes), thresholds, b)[0] - b
+        if np.abs(step).max() < 1e-12:
+            break
+        along = 1.0
+        while objective(b + along * step) > objective(b) + 1e-14 and along > 1e-6:
+            along /= 2
+        b = b + along * step
+    return b
+
+
+def judge_exactly(model: Model, sites: list[Site]) -> tuple[Array, Array]:
+    """Return held-out errors of exact fits on the same folds and penalties, and their SE."""
+    curve = model.fit.curve
+    assert curve is not None
+    form = Context(Ledger(InProcess(sites)), model.settings).form
+    errors = []
+    rows = []
+    for split in folds(5, model.settings.seed):
+        name = replace(model.view, split=split)
+        for site in sites:
+            name.answer(site)
+        views = [site.view(name.name) for site in sites]
+        held_out = [view.held_out["penalty"] for view in views]
+        rows.append(sum(sample.m for sample in held_out))
+        b = np.zeros(len(sites[0].columns))
+        own = []
+        for strength in curve.penalties:
+            b = solve([view.training for view in views], form.at(strength), b)
+            own.append(sum(float(f.errors(b).sum()) for f in held_out) / rows[-1])
+        errors.append(own)
+    return average_folds(np.array(errors), np.array(rows))
+
+
+def assert_chooses_as_exact_fits(model: Model, X: Array, y: Array, family: str) -> None:
+    curve = model.fit.curve
+    assert curve is not None
+    error, se = judge_exactly(model, divide(X, y, family))
+    best = int(np.argmin(error))
+    assert error[curve.chosen] - error[best] <= 0.1 * se[best]
+    assert abs(curve.chosen - best) <= 1 or error[curve.chosen] == error[best]
+    near = slice(max(curve.chosen - 1, 0), curve.chosen + 2)
+    np.testing.assert_allclose(curve.validation.error[near], error[near], atol=0.1 * se[best])
+
+
+@pytest.mark.standard
+@each_family
+def test_it_chooses_the_penalty_that_exact_fits_choose(family: str) -> None:
+    X, y = draw(family)
+    ledger = connect(X, y, family)
+    model = fit_model(ledger, Settings(family=family))
+    assert model.status is Status.OPTIMAL
+    assert ledger.costs.trips <= MOST_TRIPS
+    assert ledger.costs.most_sent / 8 <= 0.75 * X.size
+    assert_chooses_as_exact_fits(model, X, y, family)
+    exact = fit_model(
+        connect(X, y, family), Settings(family=family, penalty=model.path_penalty, tol=1e-8)
+    )
+    scale = np.abs(exact.coefficients).max()
+    np.testing.assert_allclose(model.coefficients, exact.coefficients, atol=1e-6 * scale)
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"l1_ratio": 0.5},
+        {"keep": ("x4", "x7")},
+        {"bounds": {"x0": (0.0, None), "x3": (None, 0.0)}},
+        {"site_effects": True},
+        {"rule": "1se"},
+        {"validation": 0.25},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_every_option_ends_certified_within_few_round_trips(options: dict[str, Any]) -> None:
+    X, y = draw("binomial", seed=1)
+    ledger = connect(X, y, "binomial")
+    model = fit_model(ledger, Settings(family="binomial", **options))
+    assert model.status is Status.OPTIMAL
+    # Errors of models with intercepts of the sites' own take a second question each.
+    assert ledger.costs.trips <= (2 if "site_effects" in options else 1) * MOST_TRIPS
+    assert model.fit.certificate is not None
+    assert model.fit.certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.standard
+def test_separable_classes_end_in_a_model() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 6))
+    ledger = connect(X, (X[:, 0] > 0).astype(np.float64), "binomial")
+    model = fit_model(ledger, Settings(family="binomial"))
+    assert model.coefficients[0] > 0
+    assert ledger.costs.trips <= 60
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_columns_than_rows_end_in_a_model(family: str) -> None:
+    X, y = draw(family, n=90, p=130)
+    ledger = connect(X, y, family)
+    model = fit_model(ledger, Settings(family=family))
+    assert np.isfinite(model.coefficients).all()
+    assert ledger.costs.trips <= 60
+
+
+@pytest.mark.standard
+def test_rare_classes_end_in_a_model() -> None:
+    X, _ = draw("binomial", n=240)
+    y = np.zeros(240)
+    y[::40] = 1.0
+    model = fit_model(connect(X, y, "binomial"), Settings(family="binomial"))
+    assert np.isfinite(model.coefficients).all()
+
+
+def test_no_penalised_column_leaves_nothing_to_choose() -> None:
+    X, y = draw("binomial", p=8)
+    settings = Settings(family="binomial", keep=tuple(f"x{k}" for k in range(8)))
+    with pytest.raises(CannotFit, match="no column is penalised"):
+        fit_model(connect(X, y, "binomial"), settings)
+
+
+def points_of(family: str) -> tuple[Points, Any]:
+    """Return points on one sample, some of them second derivatives too, and the sample."""
+    X, y = draw(family, n=120, p=8)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    sample = make_sample(np.asfortranarray(Z), y, find_loss(family))
+    points = Points(
+        Ledger(InProcess([Site("a", Z, y, loss=family)])), Problem(L1(1.0), ("a",), (120,), 8)
+    )
+    rng = np.random.default_rng(0)
+    for size in (0.0, 0.1, 0.2, 0.3, 0.4):
+        b = size * rng.standard_normal(8)
+        duals = np.array([sample.dual(b, scale) for scale in SCALES]) / sample.m
+        points.known.append(Point(b, sample.value(b), sample.gradient(b), duals))
+    return points, sample
+
+
+@each_family
+def test_gaps_are_upper_bounds(family: str) -> None:
+    points, sample = points_of(family)
+    for strength in (0.02, 0.05, 0.1):
+        penalty = L1(strength)
+        b = np.zeros(8)
+        for _ in range(20_000):
+            step = 0.1
+            b = penalty.prox(b - step * sample.gradient(b), step)
+        optimum = sample.value(b) + penalty.value(b)
+        best = points.best(penalty)
+        assert points.gap(penalty) >= best.objective(penalty) - optimum - 1e-9
+        for point in points.known:
+            assert point.certify(penalty).gap >= point.objective(penalty) - optimum - 1e-9
+
+
+@each_family
+def test_a_dual_value_at_zero_is_not_negative_and_at_one_follows_from_the_gradient(
+    family: str,
+) -> None:
+    points, sample = points_of(family)
+    for point in points.known:
+        assert sample.dual(point.b, 0.0) >= -1e-9
+        at_one = sample.dual(point.b, 1.0) / sample.m
+        np.testing.assert_allclose(at_one, point.loss - point.b @ point.slopes, atol=1e-9)
