@@ -66,7 +66,7 @@ def test_progress_is_printed_between_questions(
     monkeypatch.setattr(common, "TICK", 0.01)
     with common.Display():
         time.sleep(0.1)
-    assert "fedlasso: starting (0 questions" in capsys.readouterr().err
+    assert "fedlasso: starting (round 0," in capsys.readouterr().err
 
 
 def test_waiting_for_imports_is_not_silent(

@@ -53,7 +53,8 @@ class Tapped(DoorLine):
     def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
         answers = super().exchange(sites, question, seconds)
         replies = zip(*(parts_of(a.data) for a in sorted(answers)), strict=True)
-        for asked, part in zip(parts_of(question), replies, strict=True):
+        # A refusal ends a batch.
+        for asked, part in zip(parts_of(question), replies, strict=False):
             self.seen.append((decode(asked), list(map(decode, part))))
         return answers
 

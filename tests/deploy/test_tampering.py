@@ -6,6 +6,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,12 @@ def rewrite(journal: Path, edit: Edit) -> None:
         heads.append(json.loads(data[8 : 8 + length]))
     edit(kept)
     before = ""
-    for path, head, replies in zip(paths, heads, kept, strict=True):
-        head |= {"before": before, "sizes": [len(data) for data in replies]}
+    each = iter(kept)
+    for path, head in zip(paths, heads, strict=True):
+        parts = list(islice(each, len(head["questions"])))
+        head |= {"before": before, "sizes": [[len(data) for data in part] for part in parts]}
         reported = json.dumps(head).encode()
-        body = struct.pack("<Q", len(reported)) + reported + b"".join(replies)
+        body = struct.pack("<Q", len(reported)) + reported + b"".join(chain(*parts))
         before = hashlib.sha256(body).hexdigest()
         path.write_bytes(body + bytes.fromhex(before))
 
@@ -154,8 +157,10 @@ def test_receipts_that_were_edited_as_well_do_not_help(project: Project, out: Pa
 
 @pytest.mark.parametrize("noise", [b"", b"noise", encode(Rows())])
 def test_what_is_no_reply_is_refused_by_entry(noise: bytes, project: Project, out: Path) -> None:
+    entries = [kept.path.name for kept in read_journal(out / "journal")]
+
     def put(kept: list[list[bytes]]) -> None:
-        kept[2][1] = noise
+        kept[entries.index("000002.entry")][1] = noise
 
     rewrite(out / "journal", put)
     with pytest.raises(Stopped, match=r"000002\.entry is damaged"):

@@ -11,7 +11,7 @@ from fedlasso.errors import CannotFit
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.points import Point, Points
+from fedlasso.fitting.points import Point, PointSet
 from fedlasso.fitting.result import Status
 from fedlasso.fitting.tuning import average_folds
 from fedlasso.numerics import L1, Array, Penalty, Sample, find_loss
@@ -196,12 +196,12 @@ def test_no_penalised_column_leaves_nothing_to_choose() -> None:
         fit_model(connect(X, y, "binomial"), settings)
 
 
-def points_of(family: str) -> tuple[Points, Any]:
+def points_of(family: str) -> tuple[PointSet, Any]:
     """Return points on one sample, some of them second derivatives too, and the sample."""
     X, y = draw(family, n=120, p=8)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     sample = make_sample(np.asfortranarray(Z), y, find_loss(family))
-    points = Points(
+    points = PointSet(
         Ledger(InProcess([Site("a", Z, y, loss=family)])), Problem(L1(1.0), ("a",), (120,), 8)
     )
     rng = np.random.default_rng(0)
@@ -212,14 +212,15 @@ def points_of(family: str) -> tuple[Points, Any]:
     return points, sample
 
 
+@pytest.mark.standard
 @each_family
 def test_gaps_are_upper_bounds(family: str) -> None:
     points, sample = points_of(family)
     for strength in (0.02, 0.05, 0.1):
         penalty = L1(strength)
         b = np.zeros(8)
-        for _ in range(20_000):
-            step = 0.1
+        for _ in range(4_000):
+            step = 0.2
             b = penalty.prox(b - step * sample.gradient(b), step)
         optimum = sample.value(b) + penalty.value(b)
         best = points.best(penalty)

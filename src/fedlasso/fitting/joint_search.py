@@ -23,7 +23,7 @@ from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.gradient_tuning import curve_of
-from fedlasso.fitting.points import Point, Points, Trial
+from fedlasso.fitting.points import Point, PointSet, Proposal
 from fedlasso.fitting.tuning import CandidateErrors, average_folds
 from fedlasso.fitting.validation import TOO_FEW, Curve, Rule, pool_errors
 from fedlasso.numerics import Array, Penalty, find_loss, one_thread
@@ -85,7 +85,7 @@ Send = Callable[[Sequence[Prepared]], tuple[Any, ...]]
 
 
 @dataclass(eq=False)
-class Split:
+class JudgedSplit:
     """One split: points on its training rows, and the views of the rows it holds out.
 
     `judge` is that view without intercepts of the sites' own, and `effects`
@@ -93,7 +93,7 @@ class Split:
     """
 
     name: str
-    points: Points
+    points: PointSet
     judge: Viewed
     effects: bool
     scaling: Scaling = field(init=False)
@@ -114,7 +114,7 @@ class Split:
 class Asked:
     """Models (columns) to ask about on some rows, and columns for second derivatives, if any."""
 
-    points: Points
+    points: PointSet
     models: Array
     columns: Places | None
 
@@ -144,8 +144,8 @@ class JointSearch:
     largest : the smallest useless penalty
     """
 
-    splits: list[Split]
-    whole: Points
+    splits: list[JudgedSplit]
+    whole: PointSet
     form: Penalty
     budget: Budget
     tol: float
@@ -180,9 +180,9 @@ class JointSearch:
         problem = Problem(
             form, federation.sites, standardiser.sizes, len(federation.columns), federation.loss
         )
-        points = {split: Points(metered(view), problem) for split, view in views.items()}
+        points = {split: PointSet(metered(view), problem) for split, view in views.items()}
         splits = [
-            Split(name, points[name], judge, bool(views[name].site_effects))
+            JudgedSplit(name, points[name], judge, bool(views[name].site_effects))
             for name, judge in judges.items()
         ]
         scaled = form.scaled(views[""].view.factors)
@@ -200,7 +200,7 @@ class JointSearch:
         return search
 
     @property
-    def _everywhere(self) -> list[Points]:
+    def _everywhere(self) -> list[PointSet]:
         return [*(split.points for split in self.splits), self.whole]
 
     @property
@@ -465,7 +465,7 @@ class JointSearch:
         """
         strictly = dict.fromkeys(window, False) | dict.fromkeys(near, True)
         allowed = {strength: self._allowed(strength, own) for strength, own in strictly.items()}
-        trials: list[list[Trial]] = []
+        trials: list[list[Proposal]] = []
         asked: list[Asked] = []
         for points in self._everywhere:
             if points is self.whole:
@@ -484,10 +484,10 @@ class JointSearch:
             for trial, point in zip(own, found, strict=True):
                 trial.points.add(trial, point)
 
-    def _split_of(self, points: Points) -> Split:
+    def _split_of(self, points: PointSet) -> JudgedSplit:
         return next(split for split in self.splits if split.points is points)
 
-    def _columns_of(self, trials: Sequence[Trial]) -> Places:
+    def _columns_of(self, trials: Sequence[Proposal]) -> Places:
         """Return the columns whose second derivatives are asked."""
         p = self.whole.problem.p
         # Rows must be at least twice the columns, at every site.
@@ -544,7 +544,10 @@ class JointSearch:
         m = one.points.problem.m
         sums = next(answers)
         each = zip(one.models.T, sums.losses, sums.gradient.T, sums.duals.T, strict=True)
-        own = [Point(b.copy(), loss / m, slopes / m, duals / m) for b, loss, slopes, duals in each]
+        own = [
+            Point(b.copy(), float(loss) / m, slopes / m, duals / m)
+            for b, loss, slopes, duals in each
+        ]
         if one.columns is not None:
             point = own[one.second]
             point.columns = one.columns
@@ -557,7 +560,7 @@ class JointSearch:
             return own
         for point in own:
             sent = next(answers)
-            point.effect = sent.effects / sent.weight if sent.weight else 0.0
+            point.effect = float(sent.effects / sent.weight) if sent.weight else 0.0
         return own
 
     def _ask_errors(self, models: Array) -> Request[Any]:
@@ -566,7 +569,7 @@ class JointSearch:
             return HeldOutErrors(models, "penalty")
         return DeviancesAt(models, "penalty")
 
-    def _take_errors(self, split: Split, points: Sequence[Point], sums: Any) -> None:
+    def _take_errors(self, split: JudgedSplit, points: Sequence[Point], sums: Any) -> None:
         for point, total in zip(points, sums.errors, strict=True):
             point.error = float(total) / max(split.rows, 1.0)
         if len(self.splits) == 1:

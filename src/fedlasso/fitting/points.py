@@ -98,13 +98,13 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class Proposal:
     """A model to ask about at a penalty, and the point it starts from.
 
     `H` has the curvature that it relies on, in some columns.
     """
 
-    points: Points
+    points: PointSet
     penalty: Penalty
     b: Array
     base: Point
@@ -113,7 +113,7 @@ class Trial:
 
 
 @dataclass(eq=False)
-class Points:
+class PointSet:
     """The points of one set of rows.
 
     Attributes
@@ -129,7 +129,7 @@ class Points:
     misses: dict[tuple[float, int], int] = field(default_factory=dict)
     _best: dict[float, tuple[int, Point | None]] = field(default_factory=dict)
     _gaps: dict[float, tuple[int, float]] = field(default_factory=dict)
-    _trials: dict[float, tuple[int, int, Trial | None]] = field(default_factory=dict)
+    _trials: dict[float, tuple[int, int, Proposal | None]] = field(default_factory=dict)
 
     def best(self, penalty: Penalty) -> Point:
         """Return the point with the lowest objective."""
@@ -194,7 +194,7 @@ class Points:
         left = np.abs(mixed[free]) @ (1 + np.abs(best.b[free]))
         return float(scale * (share @ values) - scale * left)
 
-    def propose(self, penalty: Penalty, others: Sequence[Point] = ()) -> Trial:
+    def propose(self, penalty: Penalty, others: Sequence[Point] = ()) -> Proposal:
         """Return the model to try next; `others` are points of other rows with curvature."""
         known, elsewhere, trial = self._trials.get(penalty.strength, (0, 0, None))
         if trial is None or (known, elsewhere) != (len(self.known), len(others)):
@@ -202,7 +202,7 @@ class Points:
             self._trials[penalty.strength] = (len(self.known), len(others), trial)
         return trial
 
-    def _propose(self, penalty: Penalty, others: Sequence[Point]) -> Trial:
+    def _propose(self, penalty: Penalty, others: Sequence[Point]) -> Proposal:
         p = self.problem.p
         base = self.best(penalty)
         thresholds = penalty.thresholds(p)
@@ -221,7 +221,7 @@ class Points:
         b = base.b.copy()
         b[on] = x
         step = (b - base.b) * self._shorten(penalty, base, b)
-        return Trial(self, penalty, base.b + step, base, on, loss)
+        return Proposal(self, penalty, base.b + step, base, on, loss)
 
     def _shorten(self, penalty: Penalty, base: Point, b: Array) -> float:
         """Return the fraction of a step that is taken."""
@@ -230,7 +230,7 @@ class Points:
         halved = self.misses.get((penalty.strength, id(base)), 0)
         return min(1.0, most / length if length > 0 else 1.0) / 2.0**halved
 
-    def add(self, trial: Trial, point: Point) -> None:
+    def add(self, trial: Proposal, point: Point) -> None:
         """Keep a point, and whether the trial has failed to lower the objective."""
         if not point.is_better(trial.base, trial.penalty):
             key = (trial.penalty.strength, id(trial.base))
