@@ -129,7 +129,7 @@ class Exchange:
     @property
     def progress(self) -> str:
         """The number of the round trip, such as "round 4 of about 12"."""
-        about = f" of about {self.expected}" if self.expected > self.number else ""
+        about = f" of about {self.expected}" if 0 < self.number <= self.expected else ""
         return f"round {self.number}{about}"
 
 
