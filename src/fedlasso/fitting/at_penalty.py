@@ -331,6 +331,11 @@ def fit_at(
     settings = context.settings
     if state is None:
         context.budget.require_trips(FIT_TRIPS, "a fit at a penalty")
+    if state is None and settings.procedure is None and not settings.plain:
+        tol = max(settings.tol, FINEST_GAP)
+        rule = settings.rule_in_force
+        search = JointSearch.open(context.standardiser, (), context.form, context.budget, tol, rule)
+        state = search.complete(strength)
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
     context.budget.require(left)

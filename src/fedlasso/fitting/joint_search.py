@@ -70,8 +70,10 @@ CURVATURE = 20
 EMPTY = 0.02
 # Penalties closer than this ratio have none between them.
 BETWEEN = 0.6
-# Round trips that complete the fit to all rows before it is left to Newton.
+# Round trips that complete the fit to all rows before it is left to Newton, after a search and
+# without one.
 POLISHED = 6
+COMPLETED = 12
 TINY = 1e-300
 # Round trips at one penalty after which the path ends there, and of a search in all.
 STUCK = 6
@@ -134,7 +136,7 @@ class JointSearch:
 
     Attributes
     ----------
-    splits : the splits that choose
+    splits : the splits that choose, none where the penalty is given
     whole : points on all rows that are fitted in the end
     form : the penalty at strength one
     budget : what each site may send
@@ -169,13 +171,14 @@ class JointSearch:
     ) -> JointSearch:
         """Define the views of splits and of all rows, and ask about the model without columns."""
         federation = standardiser.federation
-        budget.require_trips(JOINT_TRIPS, "choosing a penalty")
+        if names:
+            budget.require_trips(JOINT_TRIPS, "choosing a penalty")
         before = standardiser.vectors
         measured = standardiser.measure([*names, ""], shared=True)
         budget.spend(standardiser.vectors - before)
         views = {split: view for split, view in measured.items() if isinstance(view, Viewed)}
         judges = {split: with_shared_intercept(view) for split, view in views.items() if split}
-        if "" not in views or not judges:
+        if "" not in views or (names and not judges):
             raise next(same for same in measured.values() if isinstance(same, SameResponse))
         problem = Problem(
             form, federation.sites, standardiser.sizes, len(federation.columns), federation.loss
@@ -242,8 +245,9 @@ class JointSearch:
                 break
             models = [self._solve_free(point, found[-1], free) for point in found]
         # With few rows a fold may be empty.
+        given = len(self.splits)
         self.splits = [split for split in self.splits if split.rows]
-        if not self.splits:
+        if given and not self.splits:
             raise CannotFit(f"the rows are {TOO_FEW}")
         self.largest = max(
             self.form.largest(points.known[-1].slopes) for points in self._everywhere
@@ -270,6 +274,15 @@ class JointSearch:
         at = judged.validation.select(self.rule)
         curve = curve_of(judged, at, self.cut)
         return replace(curve, fold_models=self.fold_models(curve.lam))
+
+    @one_thread()
+    def complete(self, strength: float) -> NewtonState:
+        """Fit all rows at a penalty, and return the state from which Newton goes on if needed."""
+        for _ in range(COMPLETED):
+            if self._has_arrived(strength) or not self._may_go_on():
+                break
+            self._try([], [], curved=True, whole=[strength])
+        return self.state(strength)
 
     @one_thread()
     def _search(self) -> CandidateErrors:
