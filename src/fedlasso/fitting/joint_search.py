@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import CannotFit, SameResponse
+from fedlasso.errors import CannotFit, Refused, SameResponse
 from fedlasso.federation import Prepared, Request, ask_together, metered
 from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.candidates import LASSO
@@ -291,12 +291,15 @@ class JointSearch:
         self._grid = [self.largest * STEP**k for k in range(count)] if self.largest > 0 else [0.0]
         waited = 0
         front = 0
+        ahead = WINDOW
         polished: dict[float, int] = {}
         while True:
             before, front = front, max(front, self._front())
             waited = waited + 1 if front == before else 0
             judged = self._judged(front)
             ended = front == len(self._grid) or self._has_risen(front)
+            if not ended and not ahead:
+                ended = self.cut = True
             if not ended and (waited >= STUCK or self.budget.trips_left <= LAST_TRIPS):
                 ended = True
                 self.cut = front == 0 or not self._turns(front)
@@ -314,10 +317,16 @@ class JointSearch:
             if not self._may_go_on():
                 self.cut = self.cut or not ended
                 break
-            window = [] if ended else self._grid[front : front + WINDOW]
+            window = [] if ended else self._grid[front : front + ahead]
             # Every other round trip asks second derivatives of all rows.
             curved = bool(whole) or self.trips % 2 == 1
-            self._try(window, near, curved, window[:AHEAD] if whole is None else whole)
+            try:
+                self._try(window, near, curved, window[:AHEAD] if whole is None else whole)
+            except Refused:
+                # Sites refuse models that are too steep: those far ahead first.
+                if not window or not front:
+                    raise
+                ahead = 1 if ahead > 1 else 0
         return judged
 
     def _front(self) -> int:
