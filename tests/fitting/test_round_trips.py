@@ -35,8 +35,8 @@ def test_a_fit_within_its_round_trips_is_the_same_as_without_a_limit() -> None:
 
 @pytest.mark.filterwarnings("ignore::fedlasso.FedLassoWarning")
 def test_a_fit_that_runs_out_of_round_trips_ends_short_within_them() -> None:
-    short = fit_classes(penalty=0.001, round_trips=9)
-    assert short.ledger_.trips <= 9
+    short = fit_classes(penalty=0.001, round_trips=6)
+    assert short.ledger_.trips <= 6
     assert short.model_.status is Status.SHORT
 
 
