@@ -142,7 +142,8 @@ class JointSearch:
     budget : what each site may send
     tol : relative gap of the fit to all rows
     rule : how the penalty is chosen
-    trips, cut : round trips so far, and whether what may be sent ended the search
+    trips, cut, risen : round trips so far, and whether what may be sent or a rising error ended
+        the search
     largest : the smallest useless penalty
     """
 
@@ -154,6 +155,7 @@ class JointSearch:
     rule: Rule
     trips: int = 0
     cut: bool = False
+    risen: bool = False
     largest: float = 0.0
     # Penalties of the path, and those between them that are tried beside the chosen one.
     _grid: list[float] = field(default_factory=list)
@@ -273,7 +275,7 @@ class JointSearch:
         judged = self._search()
         at = judged.validation.select(self.rule)
         curve = curve_of(judged, at, self.cut)
-        return replace(curve, fold_models=self.fold_models(curve.lam))
+        return replace(curve, fold_models=self.fold_models(curve.lam), risen=self.risen)
 
     @one_thread()
     def complete(self, strength: float) -> NewtonState:
@@ -297,7 +299,8 @@ class JointSearch:
             before, front = front, max(front, self._front())
             waited = waited + 1 if front == before else 0
             judged = self._judged(front)
-            ended = front == len(self._grid) or self._has_risen(front)
+            self.risen = self._has_risen(front)
+            ended = front == len(self._grid) or self.risen
             if not ended and not ahead:
                 ended = self.cut = True
             if not ended and (waited >= STUCK or self.budget.trips_left <= LAST_TRIPS):
@@ -472,6 +475,7 @@ class JointSearch:
             low=low,
             aim=self.tol,
             step="bound",
+            round=self.trips,
         )
 
     def _try(

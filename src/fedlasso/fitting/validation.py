@@ -60,6 +60,7 @@ class Curve:
     validation : pooled errors
     chosen : index of the chosen penalty
     cut : whether uploads ended before the error was seen to rise
+    risen : whether the error was seen to rise, or not to change, beyond the last penalty
     fold_models : the chosen model without each fold, where folds chose by gradients
     """
 
@@ -69,6 +70,7 @@ class Curve:
     chosen: int
     cut: bool = False
     fold_models: FoldModels | None = None
+    risen: bool = False
 
     @property
     def lam(self) -> float:

@@ -119,8 +119,12 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     if active == 0:
         warnings.append("no column is selected: every row gets the same prediction")
     curve = model.fit.curve
-    last = curve is not None and 0 < curve.chosen == len(curve.penalties) - 1
-    if last and model.status is not Status.CUT:
+    if (
+        curve is not None
+        and 0 < curve.chosen == len(curve.penalties) - 1
+        and not curve.risen
+        and model.status is not Status.CUT
+    ):
         warnings.append(
             "the best penalty is the smallest one tried, so a still smaller one may do better; fit "
             "again with a given penalty to check"

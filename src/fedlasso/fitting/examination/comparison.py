@@ -8,16 +8,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from fedlasso.errors import Refused
-from fedlasso.federation import Costs, Federation, Ledger, Reply, Request
+from fedlasso.errors import Refused, SameResponse
+from fedlasso.federation import Costs, Federation, Ledger, Reply, Request, metered
 from fedlasso.fitting.at_penalty import certify, fit, fit_any_loss, fit_pooled
+from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.context import penalty_of
-from fedlasso.fitting.evidence import open_evidence
+from fedlasso.fitting.evidence import Wanted, open_evidence
+from fedlasso.fitting.evidence.gradient_evidence import make_evidence
 from fedlasso.fitting.inference.infer import REFIT_PENALTY
 from fedlasso.fitting.local_penalty import ChoosePenalty
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.result import Fit, Tuned
+from fedlasso.fitting.rounds import run_together
 from fedlasso.fitting.validation import mean_effect, validate
 from fedlasso.numerics import L1, Array, Certificate
 from fedlasso.procedures import Averaging
@@ -26,6 +29,7 @@ from fedlasso.sites import (
     INTERCEPT,
     ErrorAt,
     Scaling,
+    Standardiser,
     Viewed,
     halves,
     share_intercept,
@@ -207,14 +211,22 @@ def _answer(view: Federation, request: Request[R]) -> R | None:
 def measure_stability(ledger: Ledger, model: Model) -> tuple[ColumnStability, ...]:
     """Return how often random halves of all rows select each column (Meinshausen, Buhlmann)."""
     p = len(model.columns)
-    counts = np.zeros(p)
-    form = penalty_of(model.settings, ledger.columns)
-    for split in halves(SUBSAMPLES, model.settings.seed):
-        view, scaling = standardise(ledger, split, **model.settings.scaling)
+    settings = model.settings
+    form = penalty_of(settings, ledger.columns)
+    uploads = HALF_UPLOADS if settings.plain else CURVED_UPLOADS
+    standardiser = Standardiser(ledger, **settings.scaling)
+    parts = []
+    for found in standardiser.standardise_splits(halves(SUBSAMPLES, settings.seed)).values():
+        if isinstance(found, SameResponse):
+            raise found
+        view, scaling = found
+        budget = Budget(ledger, uploads)
         own = form.scaled(scaling.factors)
-        uploads = HALF_UPLOADS if model.settings.plain else CURVED_UPLOADS
-        point = open_evidence(view, uploads, own).fit(own.at(model.path_penalty), tol=1e-3)
-        counts += point.coefficients[:p] != 0
+        parts.append(make_evidence(metered(view), budget, own, scaling.sizes))
+    run_together([part.opening() for part in parts])
+    wanted = [Wanted(part.form.at(model.path_penalty), 1e-3) for part in parts]
+    points = run_together([part.asking(one) for part, one in zip(parts, wanted, strict=True)])
+    counts = np.sum([point.coefficients[:p] != 0 for point in points], axis=0)
     chosen = model.standardised != 0
     shown = np.flatnonzero(chosen | (counts >= STABLE * SUBSAMPLES))
     return tuple(
