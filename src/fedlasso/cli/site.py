@@ -13,15 +13,17 @@ from fedlasso.errors import FedLassoError
 def add(commands: Any) -> None:
     actions = add_group(commands, "site", "take part in a federation with your own records")
     add_one = partial(add_action, actions, extra="nvflare")
-    request = add_one(request_command, "north/")
-    accept = add_one(accept_command, "north/ north.crt")
-    check = add_one(check_command, "north/ records.csv --policy policy.toml")
+    # These need no engine, so sites that take part by files have them too.
+    add_light = partial(add_action, actions, extra="courier")
+    request = add_light(request_command, "north/")
+    accept = add_light(accept_command, "north/ north.crt")
+    check = add_light(check_command, "north/ records.csv --policy policy.toml")
     start = add_one(start_command, "north/ records.csv --policy policy.toml")
     status = add_one(status_command, "north/")
-    audit = add_one(audit_command, "north/")
+    audit = add_light(audit_command, "north/")
     clean = add_one(clean_command, "north/ --older-than 90")
     unit = add_one(unit_command, "north/ records.csv --policy policy.toml")
-    report = add_one(report_command, "north/ --out what-left.html")
+    report = add_light(report_command, "north/ --out what-left.html")
     for parser in (request, accept, check, start, status, audit, report, clean, unit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="folder of your kit")
     accept.add_argument("certificate", type=Path, metavar="FILE", help="your certificate file")
@@ -62,7 +64,7 @@ def accept_command(options: argparse.Namespace) -> None:
     """
     from fedlasso.deploy.kit import accept
 
-    agree = _show_key if options.yes else _confirm_key
+    agree = show_key if options.yes else confirm_key
     end, peers = accept(options.kit, options.certificate, agree)
     print(f"The certificate is installed; it expires on {end}")
     print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
@@ -70,13 +72,15 @@ def accept_command(options: argparse.Namespace) -> None:
     print("A running site must be restarted for a new certificate, but not for new keys of others")
 
 
-def _show_key(name: str, fingerprint: str, changed: bool) -> bool:
+def show_key(name: str, fingerprint: str, changed: bool) -> bool:
+    """Print a key."""
     print(f"{'CHANGED key' if changed else 'Key'} of {name!r}:\n  {fingerprint}")
     return True
 
 
-def _confirm_key(name: str, fingerprint: str, changed: bool) -> bool:
-    _show_key(name, fingerprint, changed)
+def confirm_key(name: str, fingerprint: str, changed: bool) -> bool:
+    """Print a key, and ask whether it was compared."""
+    show_key(name, fingerprint, changed)
     try:
         word = input(f"Has {name!r} itself read this key to you by telephone? [y]es, [n]o: ")
     except EOFError:

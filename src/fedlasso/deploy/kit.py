@@ -65,7 +65,9 @@ def seal_kit(folder: Path, kit: Kit) -> None:
 
 def _hashes(folder: Path) -> dict[str, str]:
     paths = sorted([*folder.glob("startup/*"), *folder.glob("local/*")])
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+    return {
+        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths
+    }
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
