@@ -53,6 +53,10 @@ def test_a_factor_is_another_scale_of_its_column() -> None:
         assert model.model_.penalty_factors == dict(
             zip(model.columns_, factors.tolist(), strict=True)
         )
+        # The model at its own penalty needs no further question.
+        before = model.ledger_.trips
+        assert np.array_equal(model.coef_at(0.12), model.coef_)
+        assert model.ledger_.trips == before
 
 
 @pytest.mark.standard
