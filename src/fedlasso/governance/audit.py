@@ -37,6 +37,8 @@ class Entry:
     sha256, asked, clear : hashes of the reply, the question, and the unmasked reply if it differs
     about, parameters : columns and target of the fit, and fields of the question, as text
     data, spent : fingerprint of the data file, and what was newly used of its budgets
+    sites, opening : the sites of a fit with the fingerprints of their keys, and a hash of all that
+        the fit was opened with
     """
 
     fit: str
@@ -56,6 +58,8 @@ class Entry:
     data: str = ""
     spent: dict[str, float] = field(default_factory=dict)
     clear: str = ""
+    sites: dict[str, str] = field(default_factory=dict)
+    opening: str = ""
     number: int = 0
     time: str = ""
     before: str = GENESIS
