@@ -273,5 +273,5 @@ def report_command(options: argparse.Namespace) -> None:
     page = write_audit_page(
         kit.name, kit.project, open_audit(options.kit), read_policy(options.policy)
     )
-    write_atomically(out, page.encode())
+    write_atomically(out, page.encode(), private=True)
     print(f"What left site {kit.name!r}: {out}")

@@ -89,10 +89,12 @@ class Audit:
             file.flush()
             os.fsync(file.fileno())
             last = {"number": entry.number, "head": hashlib.sha256(line).hexdigest()}
-            write_atomically(self._anchor, json.dumps(last).encode())
+            write_atomically(self._anchor, json.dumps(last).encode(), private=True)
         if payload is not None:
             folder = self.path.parent / "payloads"
-            write_atomically(folder / f"{entry.number:06d}-{entry.question}.bin", payload)
+            write_atomically(
+                folder / f"{entry.number:06d}-{entry.question}.bin", payload, private=True
+            )
         return entry
 
     def entries(self, fit: str | None = None) -> Iterator[Entry]:

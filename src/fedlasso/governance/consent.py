@@ -165,7 +165,7 @@ class Desk:
         waiting = self._folder / f"{secrets.token_hex(16)}.txt"
         decision = waiting.with_suffix(".word")
         prompt = {"about": approval_scope(transfers), "text": describe_transfers(transfers)}
-        write_atomically(waiting, json.dumps(prompt).encode())
+        write_atomically(waiting, json.dumps(prompt).encode(), private=True)
         end = time.monotonic() + self._patience
         try:
             while time.monotonic() < end:
@@ -191,4 +191,4 @@ class Desk:
             answer = "y" if approved else ask(prompt["text"]).strip().lower()[:1]
             if answer == "a":
                 self._approved.add(prompt["about"])
-            write_atomically(decision, b"yes" if answer in ("y", "a") else b"no")
+            write_atomically(decision, b"yes" if answer in ("y", "a") else b"no", private=True)
