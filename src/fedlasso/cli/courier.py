@@ -17,10 +17,12 @@ from fedlasso.cli.common import (
     print_notices,
     stop_on_term,
 )
+from fedlasso.cli.federation import sign_command
+from fedlasso.cli.site import accept_command, request_command
 from fedlasso.errors import FedLassoError, Interrupted
 
 if TYPE_CHECKING:
-    from fedlasso.deploy.courier.collect import Fit
+    from fedlasso.deploy.courier.collect import PostedFit
 
 
 def add(commands: Any) -> None:
@@ -47,6 +49,8 @@ def add(commands: Any) -> None:
     collect.add_argument("answers", type=Path, nargs="*", metavar="FILE", help=answers)
     for parser in (request, accept, answer):
         parser.add_argument("kit", type=Path, metavar="KIT", help="folder of your kit")
+    renewed = "renew your certificate, for the key that you made before"
+    request.add_argument("--renew", action="store_true", help=renewed)
     accept.add_argument("certificate", type=Path, metavar="FILE", help="your certificate file")
     accept.add_argument("--yes", action="store_true", help="do not ask: the keys were compared")
     question = "question file, .flq, or a folder with your questions"
@@ -93,23 +97,6 @@ def init_command(options: argparse.Namespace) -> None:
     sign = f"fedlasso courier sign {options.project} NAME.csr"
     print(f"Each site returns a signing request: {sign}")
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and in every kit")
-
-
-def sign_command(options: argparse.Namespace) -> None:
-    """Sign the sites' requests; compare the fingerprints by telephone.
-
-    Each site's file lists the keys of all sites, so sign all requests before you send the files.
-    When a site joins later, send every site its file again.
-    """
-    from fedlasso.deploy.nvflare.project import list_unsigned, sign_request
-
-    for path in options.requests:
-        signed, fingerprint = sign_request(options.project, path, options.replace)
-        name = signed.stem
-        print(f"Key of {name!r}; compare with what {name} reads to you:\n  {fingerprint}")
-    if waiting := list_unsigned(options.project):
-        print(f"Not signed yet: {', '.join(waiting)}; each file lists only the signed sites")
-    print(f"Then send every site its own file, {options.project / 'kits'}/NAME.crt")
 
 
 def ask_command(options: argparse.Namespace) -> int:
@@ -162,7 +149,7 @@ def collect_command(options: argparse.Namespace) -> int:
     return 2 if refused else 0
 
 
-def _go_on(fit: "Fit") -> int:
+def _go_on(fit: "PostedFit") -> int:
     """Fit with the answers that are there, and print what is to be done next."""
     from fedlasso.deploy.courier.post import Awaiting
     from fedlasso.deploy.run import describe_finished
@@ -180,7 +167,7 @@ def _go_on(fit: "Fit") -> int:
     return 0
 
 
-def _print_outstanding(fit: "Fit") -> None:
+def _print_outstanding(fit: "PostedFit") -> None:
     for path in fit.outstanding():
         site = path.name.rsplit("-", 2)[0]
         print(f"  {path}  {path.stat().st_size} bytes, send to {site}")
@@ -214,43 +201,13 @@ def status_command(options: argparse.Namespace) -> int:
     return 1 if waiting else 0
 
 
-def request_command(options: argparse.Namespace) -> None:
-    """Make your key, and a request to have it signed.
-
-    The private key never leaves the kit. If the kit has a key, the request is for that key.
-    """
-    from fedlasso.deploy.kit import read_kit, request
-
-    name = read_kit(options.kit).name
-    path, fingerprint = request(options.kit)
-    print(f"Send {path} to the coordinator; it contains no secret")
-    print(f"Key of {name!r}, to be compared by telephone:\n  {fingerprint}")
-    print(f"Next, when you receive {name}.crt: fedlasso courier accept {options.kit} {name}.crt")
-
-
-def accept_command(options: argparse.Namespace) -> None:
-    """Install your signed certificate, and the keys of the other sites.
-
-    Prints each new key, and asks whether that site itself has read it to you by telephone: you
-    take part with no other sites. When a site joins later, accept the new file.
-    """
-    from fedlasso.cli.site import confirm_key, show_key
-    from fedlasso.deploy.kit import accept
-
-    agree = show_key if options.yes else confirm_key
-    end, peers = accept(options.kit, options.certificate, agree)
-    print(f"The certificate is installed; it expires on {end}")
-    print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
-    print(f"Next, with a question: fedlasso courier answer {options.kit} QUESTION.flq DATA")
-
-
 def answer_command(options: argparse.Namespace) -> int:
     """Answer a question file: see what would leave, say yes, and return the answer file.
 
     Prints who asks, which columns and how many numbers would leave, and what is left of the data
     file's budgets. Nothing is written without a yes. The same question has the same answer.
     """
-    from fedlasso.deploy.courier.site import Mailbox
+    from fedlasso.deploy.courier.mailbox import Mailbox
 
     agree = None if options.yes else _confirm
     mailbox = Mailbox(options.kit, options.data, options.policy, agree)
@@ -287,8 +244,8 @@ def serve_command(options: argparse.Namespace) -> int:
     """
     from fedlasso.deploy.courier.carriers import open_carrier
     from fedlasso.deploy.courier.collect import Place
+    from fedlasso.deploy.courier.mailbox import Mailbox
     from fedlasso.deploy.courier.serve import ProjectWatch, SiteWatch
-    from fedlasso.deploy.courier.site import Mailbox
 
     carrier = open_carrier(options.folder)
     watch: ProjectWatch | SiteWatch
@@ -312,20 +269,20 @@ def serve_command(options: argparse.Namespace) -> int:
 def _watch(watch: Any, every: float, once: bool) -> int:
     from fedlasso.deploy.courier.serve import ProjectWatch
 
-    reported = ""
+    reported = False
     while True:
         try:
             left = watch.look()
-            reported = ""
+            reported = False
             if isinstance(watch, ProjectWatch) and not left:
                 return 0
         except Interrupted as error:
             # The place may be back later; it is named once.
             if once:
                 raise
-            if str(error) != reported:
+            if not reported:
                 notify(f"{error} (retrying)")
-            reported = str(error)
+            reported = True
         if once:
             return 0
         time.sleep(every)

@@ -83,7 +83,7 @@ def test_files_that_are_mixed_up_are_refused_and_the_fit_ends_as_before(
     assert stamps(post.place.folder) == before
     # A second, different answer to the same question: the first one is kept.
     assert collect(post.place, one) == (first, True)
-    inside = contents.write(contents.Answer(b"", b""))
+    inside = contents.write(contents.AnswerContents(b"", b""))
     twice = reseal(one.read_bytes(), inside, identify(post.kit("a")), certificate)
     with pytest.raises(FedLassoError, match="differs from the answer that was collected"):
         collect_data(post.place, "x.fla", twice)
@@ -108,7 +108,7 @@ def test_a_site_answers_its_coordinator_only_in_order_and_never_after_the_end(po
     question = fit.outstanding()[0]
     data = question.read_bytes()
     own = read_certificate(identify(post.kit("a")).certificate)
-    inside = contents.write(contents.Question(b"FL1"))
+    inside = contents.write(contents.QuestionContents(b"FL1"))
     coordinator = post.place.own
     forged = {
         "signed by a site": (
@@ -133,7 +133,7 @@ def test_a_site_answers_its_coordinator_only_in_order_and_never_after_the_end(po
     with pytest.raises(FedLassoError, match="had other contents when it was answered"):
         post.mailbox("a").reply("x.flq", reseal(data, inside, coordinator, own))
     assert first.data == post.mailbox("a").reply(question.name, data).data
-    end = reseal(data, contents.write(contents.Question(b"")), coordinator, own, kind="end")
+    end = reseal(data, contents.write(contents.QuestionContents(b"")), coordinator, own, kind="end")
     assert post.mailbox("a").reply("x.flq", end).ended
     with pytest.raises(FedLassoError, match="has ended here"):
         post.mailbox("a").reply(question.name, data)

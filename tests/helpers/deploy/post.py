@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedlasso.deploy.courier.collect import Fit, Place, begin, collect
-from fedlasso.deploy.courier.consent import Agree
+from fedlasso.deploy.courier.collect import Place, PostedFit, begin, collect
+from fedlasso.deploy.courier.mailbox import Answered, Mailbox
+from fedlasso.deploy.courier.plain_words import ConfirmAnswer
 from fedlasso.deploy.courier.post import Awaiting
-from fedlasso.deploy.courier.site import Mailbox, Outcome
 from fedlasso.deploy.kit import accept, read_secret, request
 from fedlasso.deploy.nvflare.project import create_project, sign_request
 from fedlasso.deploy.run import Finished, repeat_fit
@@ -40,7 +40,7 @@ class Post:
         folder: Path,
         tables: Mapping[str, Path],
         policy: Path | None = None,
-        agree: Agree | None = None,
+        agree: ConfirmAnswer | None = None,
     ) -> None:
         shutil.copytree(_enrolled(tuple(sorted(tables))), folder)
         self.folder = folder
@@ -52,7 +52,7 @@ class Post:
     def kit(self, site: str) -> Path:
         return self.folder / "sites" / site
 
-    def ask(self, settings: Settings | None = None, out: str = "model", **source: Any) -> Fit:
+    def ask(self, settings: Settings | None = None, out: str = "model", **source: Any) -> PostedFit:
         """Begin a fit; its first questions are in the outbox."""
         given = NetworkSource("trial", "", **{"target": "y", "drop": ("note",), **source})
         plan = FitPlan(settings or Settings(), given, False)
@@ -60,7 +60,7 @@ class Post:
         assert self.advance(fit) is None
         return fit
 
-    def advance(self, fit: Fit) -> Finished | None:
+    def advance(self, fit: PostedFit) -> Finished | None:
         """The finished fit, or None if answers are missing."""
         try:
             return fit.advance()
@@ -70,11 +70,11 @@ class Post:
     def mailbox(self, site: str) -> Mailbox:
         return Mailbox(self.kit(site), self.tables[site], self.policy, self.agree)
 
-    def answer(self, question: Path) -> Outcome:
+    def answer(self, question: Path) -> Answered:
         """The answer of the site that a question file names."""
         return self.mailbox(question.name.rsplit("-", 2)[0]).answer(question)
 
-    def carry(self, fit: Fit) -> list[Path]:
+    def carry(self, fit: PostedFit) -> list[Path]:
         """Carry all questions to the sites, and their answers back; return the answers' files."""
         outcomes = [self.answer(question) for question in fit.outstanding()]
         answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
@@ -82,7 +82,7 @@ class Post:
             assert collect(self.place, path) == (fit, True)
         return answers
 
-    def finish(self, fit: Fit) -> Finished:
+    def finish(self, fit: PostedFit) -> Finished:
         """Carry files until the model is there."""
         while True:
             self.carry(fit)

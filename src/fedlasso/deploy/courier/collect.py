@@ -50,7 +50,7 @@ OUTBOX = "outbox"
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
-class About(msgspec.Struct, frozen=True):
+class FitState(msgspec.Struct, frozen=True):
     """What the coordinator keeps about a fit besides its plan."""
 
     out: str
@@ -91,11 +91,11 @@ class Place:
     def outbox(self) -> Path:
         return self.folder / OUTBOX
 
-    def fits(self) -> list[Fit]:
+    def fits(self) -> list[PostedFit]:
         """Return all fits, the oldest first."""
         abouts = list(self.folder.glob(f"{FITS}/*/about.json"))
         ordered = sorted(abouts, key=lambda path: (path.stat().st_mtime_ns, path.parent.name))
-        return [Fit(self, path.parent.name) for path in ordered]
+        return [PostedFit(self, path.parent.name) for path in ordered]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -107,7 +107,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Fit:
+class PostedFit:
     """A fit by files; all that it depends on is in its folder."""
 
     place: Place
@@ -122,10 +122,10 @@ class Fit:
         return models.read_plan(self.folder, NetworkSource)
 
     @property
-    def about(self) -> About:
-        return msgspec.json.decode((self.folder / "about.json").read_bytes(), type=About)
+    def about(self) -> FitState:
+        return msgspec.json.decode((self.folder / "about.json").read_bytes(), type=FitState)
 
-    def keep(self, about: About) -> None:
+    def keep(self, about: FitState) -> None:
         write_atomically(self.folder / "about.json", msgspec.json.encode(about), private=True)
 
     @property
@@ -148,7 +148,7 @@ class Fit:
         if not path.exists():
             about = self.plan.about
             named = {"title": about.title or "", "author": about.author or ""}
-            question = contents.Question(asked, heads, self.plan.source.drop, **named)
+            question = contents.QuestionContents(asked, heads, self.plan.source.drop, **named)
             self._seal("question", trip, site, contents.write(question), path)
         self._put(path.read_bytes(), site, trip, "question")
 
@@ -213,7 +213,7 @@ class Fit:
         for site in self.sites:
             path = self.folder / f"{site}.end"
             if not path.exists():
-                self._seal("end", trip, site, contents.write(contents.Question(b"")), path)
+                self._seal("end", trip, site, contents.write(contents.QuestionContents(b"")), path)
             self._put(path.read_bytes(), site, trip, "end")
 
     def accept(self, head: Head, data: bytes) -> bool:
@@ -228,7 +228,7 @@ class Fit:
         if head.about != hash_of(asked.read_bytes()):
             raise FedLassoError("answers another question than was asked")
         inside = unseal(data, self.place.own, self.place.fingerprint_of(site))
-        contents.read(inside, contents.Answer)
+        contents.read(inside, contents.AnswerContents)
         path = answer_path(folder, site)
         if path.exists():
             if path.read_bytes() != inside:
@@ -238,7 +238,7 @@ class Fit:
         return True
 
 
-def begin(place: Place, plan: FitPlan[NetworkSource], out: Path) -> Fit:
+def begin(place: Place, plan: FitPlan[NetworkSource], out: Path) -> PostedFit:
     """Draw a fit's identity and keep its plan."""
     sites = tuple(sorted(plan.source.sites or place.project.sites))
     for site in sites:
@@ -247,21 +247,21 @@ def begin(place: Place, plan: FitPlan[NetworkSource], out: Path) -> Fit:
     if (out / "model.json").exists():
         raise FedLassoError(f"{out} contains a model; choose another folder with --out")
     name = secrets.token_hex(16)
-    fit = Fit(place, name)
+    fit = PostedFit(place, name)
     source = replace(plan.source, fit=name, sites=sites)
     models.write_plan(fit.folder, replace(plan, source=source))
-    fit.keep(About(str(out.resolve())))
+    fit.keep(FitState(str(out.resolve())))
     return fit
 
 
-def collect(place: Place, path: Path) -> tuple[Fit, bool]:
+def collect(place: Place, path: Path) -> tuple[PostedFit, bool]:
     """Keep the answer in a file; return its fit, and whether the answer is new."""
     with naming(path.name):
         data = read_limited(path)
     return collect_data(place, path.name, data)
 
 
-def collect_data(place: Place, name: str, data: bytes) -> tuple[Fit, bool]:
+def collect_data(place: Place, name: str, data: bytes) -> tuple[PostedFit, bool]:
     """Keep the answer in some bytes, of the file with this name."""
     with naming(name):
         head = read_head(data)
@@ -270,5 +270,5 @@ def collect_data(place: Place, name: str, data: bytes) -> tuple[Fit, bool]:
         known = _IDENTITY.fullmatch(head.fit) and (place.folder / FITS / head.fit).exists()
         if head.project != place.project.name or not known:
             raise FedLassoError("belongs to no fit of this project")
-        fit = Fit(place, head.fit)
+        fit = PostedFit(place, head.fit)
         return fit, fit.accept(head, data)

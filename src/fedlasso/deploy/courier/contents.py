@@ -13,7 +13,7 @@ from fedlasso.federation.codec import is_batch, unpack
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Question(msgspec.Struct, frozen=True):
+class QuestionContents(msgspec.Struct, frozen=True):
     """One round trip's questions to a site.
 
     Attributes
@@ -31,14 +31,14 @@ class Question(msgspec.Struct, frozen=True):
     author: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AnswerContents(msgspec.Struct, frozen=True):
     """A site's replies, and the summary of its audit after them, both encoded."""
 
     replies: bytes
     audit: bytes
 
 
-def write(contents: Question | Answer) -> bytes:
+def write(contents: QuestionContents | AnswerContents) -> bytes:
     return msgspec.msgpack.encode(contents)
 
 
@@ -49,7 +49,7 @@ def read(data: bytes, kind: type[T]) -> T:
         raise FedLassoError("has contents of another version; update fedlasso") from None
 
 
-def parts_of(data: bytes) -> list[bytes]:
+def divide_batch(data: bytes) -> list[bytes]:
     """Return the messages of a batch, or the one message."""
     return unpack(data) if is_batch(data) else [data]
 

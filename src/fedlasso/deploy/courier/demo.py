@@ -11,10 +11,10 @@ from pathlib import Path
 from sklearn.datasets import load_diabetes
 
 from fedlasso import models
-from fedlasso.deploy.courier.collect import Fit, Place, begin, collect
-from fedlasso.deploy.courier.consent import Agree
+from fedlasso.deploy.courier.collect import Place, PostedFit, begin, collect
+from fedlasso.deploy.courier.mailbox import Mailbox
+from fedlasso.deploy.courier.plain_words import ConfirmAnswer
 from fedlasso.deploy.courier.post import Awaiting
-from fedlasso.deploy.courier.site import Mailbox
 from fedlasso.deploy.kit import accept, open_audit, read_secret, request
 from fedlasso.deploy.nvflare.project import create_project, sign_request
 from fedlasso.deploy.run import Finished, repeat_fit
@@ -69,7 +69,7 @@ def _enrol(place: Place, base: Path) -> None:
         accept(base / name / "kit", place.folder / "kits" / f"{name}.crt", lambda *_: True)
 
 
-def _play(fit: Fit, base: Path, tables: dict[str, Path]) -> Finished:
+def _play(fit: PostedFit, base: Path, tables: dict[str, Path]) -> Finished:
     """Carry every file to its reader, and print it, until the model is there."""
     while True:
         try:
@@ -83,13 +83,13 @@ def _play(fit: Fit, base: Path, tables: dict[str, Path]) -> Finished:
             return finished
 
 
-def _carry(fit: Fit, base: Path, tables: dict[str, Path]) -> None:
+def _carry(fit: PostedFit, base: Path, tables: dict[str, Path]) -> None:
     for path in fit.outstanding():
         name = path.name.rsplit("-", 2)[0]
         question = base / name / path.name
         shutil.copy(path, question)
         # What a site is shown is printed once, for the site that is called north.
-        agree: Agree = _show if name == "north" else (lambda _: True)
+        agree: ConfirmAnswer = _show if name == "north" else (lambda _: True)
         outcome = Mailbox(base / name / "kit", tables[name], None, agree).answer(question)
         print(f"  coordinator to {name}: {question.name}, {question.stat().st_size} bytes")
         if outcome.answer is not None:

@@ -69,10 +69,9 @@ def naming(name: str) -> Iterator[None]:
     try:
         yield
     except FedLassoError as error:
-        text = str(error)
-        if isinstance(error, Interrupted) or name in text:
+        if isinstance(error, Interrupted):
             raise
-        raise FedLassoError(f"{name}: {text}") from None
+        raise FedLassoError(f"{name}: {error}") from None
 
 
 def read_limited(path: Path) -> bytes:
@@ -81,9 +80,9 @@ def read_limited(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise FedLassoError(f"cannot read {path}: {error.strerror}") from None
+        raise FedLassoError(f"cannot be read: {error.strerror}") from None
     if len(data) > LARGEST:
-        raise FedLassoError(f"{path.name} is longer than any question or answer")
+        raise FedLassoError("is longer than any question or answer")
     return data
 
 

@@ -11,8 +11,7 @@ import msgspec
 
 from fedlasso.atomic_files import write_atomically
 from fedlasso.deploy import schemas
-from fedlasso.deploy.courier.contents import Answer as Answered
-from fedlasso.deploy.courier.contents import read, session_of
+from fedlasso.deploy.courier.contents import AnswerContents, read, session_of
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.errors import FedLassoError, Interrupted, Stopped
 from fedlasso.federation import Reply, Request, decode
@@ -75,7 +74,7 @@ class PostedLine:
             raise Awaiting(self.trip, missing)
         answers = []
         for site in sites:
-            answered = read(answer_path(folder, site).read_bytes(), Answered)
+            answered = read(answer_path(folder, site).read_bytes(), AnswerContents)
             self.audits[site] = answered.audit
             answers.append(Answer(site, "reply", answered.replies))
         return answers

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fedlasso.deploy.courier.carriers import Carrier
-from fedlasso.deploy.courier.collect import Fit, Place, collect_data
+from fedlasso.deploy.courier.collect import Place, PostedFit, collect_data
 from fedlasso.deploy.courier.contents import short
 from fedlasso.deploy.courier.envelope import hash_of
+from fedlasso.deploy.courier.mailbox import Mailbox
 from fedlasso.deploy.courier.post import Awaiting
-from fedlasso.deploy.courier.site import Mailbox
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation.ledger import Notify
 
 # Called with a fit that has its model.
-Finish = Callable[[Fit], None]
+Finish = Callable[[PostedFit], None]
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class ProjectWatch(_Watch):
         if new:
             self.notify(f"{name}: collected, {len(data)} bytes")
 
-    def _advance(self, fit: Fit) -> bool:
+    def _advance(self, fit: PostedFit) -> bool:
         try:
             fit.advance(notify=self.notify)
         except Awaiting:

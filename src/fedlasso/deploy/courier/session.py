@@ -30,7 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Session:
+class PostedSession:
     """A site's answers to the questions of one fit, and the keys of its masks.
 
     An answer is written once; the same question has the same answer. Keys are deleted at the end.

@@ -11,7 +11,6 @@ from typing import Any
 from fedlasso import __version__
 from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.deploy.courier import contents
-from fedlasso.deploy.courier.consent import Agree, Consent
 from fedlasso.deploy.courier.envelope import (
     Head,
     hash_of,
@@ -21,7 +20,8 @@ from fedlasso.deploy.courier.envelope import (
     seal,
     unseal,
 )
-from fedlasso.deploy.courier.session import SESSIONS, Session
+from fedlasso.deploy.courier.plain_words import ConfirmAnswer, Consent
+from fedlasso.deploy.courier.session import SESSIONS, PostedSession
 from fedlasso.deploy.kit import (
     Kit,
     check_certificate,
@@ -53,7 +53,7 @@ _TO_DOOR = Introduce | OfferKey | AboutColumns
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Answered:
     """What became of a question: the answer and its file, if there is one, and a line about it."""
 
     text: str
@@ -73,14 +73,14 @@ class Mailbox:
     folder: Path
     data: Path
     policy: Path | None = None
-    agree: Agree | None = None
+    agree: ConfirmAnswer | None = None
 
     @property
     def name(self) -> str:
         """The name of the site."""
         return read_kit(self.folder).name
 
-    def answer(self, path: Path, out: Path | None = None) -> Outcome:
+    def answer(self, path: Path, out: Path | None = None) -> Answered:
         """Answer the question in a file, beside it or at `out`; repeated, with the same bytes."""
         outcome = self.reply(path.name, _read(path))
         if outcome.data is None:
@@ -90,7 +90,7 @@ class Mailbox:
             write_atomically(answer, outcome.data, private=True)
         return replace(outcome, answer=answer)
 
-    def reply(self, name: str, data: bytes) -> Outcome:
+    def reply(self, name: str, data: bytes) -> Answered:
         """Return the answer to the question in some bytes; an error states the file's name."""
         kit = read_kit(self.folder)
         check_certificate(self.folder, kit)
@@ -99,7 +99,7 @@ class Mailbox:
             with self._locked():
                 return self._answer(kit, head, inside, data)
 
-    def _open(self, kit: Kit, data: bytes) -> tuple[Head, contents.Question]:
+    def _open(self, kit: Kit, data: bytes) -> tuple[Head, contents.QuestionContents]:
         """Return a question that was signed by the coordinator for this site."""
         head = read_head(data)
         if head.kind not in ("question", "end"):
@@ -110,7 +110,7 @@ class Mailbox:
         if head.sender != COORDINATOR:
             raise FedLassoError("was not sent by the coordinator")
         inside = unseal(data, identify(self.folder))
-        return head, contents.read(inside, contents.Question)
+        return head, contents.read(inside, contents.QuestionContents)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -121,20 +121,22 @@ class Mailbox:
             lock_file(file)
             yield
 
-    def _answer(self, kit: Kit, head: Head, question: contents.Question, data: bytes) -> Outcome:
-        session = Session(self.folder, head.fit)
+    def _answer(
+        self, kit: Kit, head: Head, question: contents.QuestionContents, data: bytes
+    ) -> Answered:
+        session = PostedSession(self.folder, head.fit)
         named = f"fit {contents.short(head.fit)}"
         if head.kind == "end":
             session.end()
-            return Outcome(f"{named} has ended: its keys are deleted here", ended=True)
+            return Answered(f"{named} has ended: its keys are deleted here", ended=True)
         out = contents.name_file(kit.name, head.fit, head.trip, "answer")
         before = session.find(head, data)
         if before is not None:
             text = f"question {head.trip} of {named} was answered before: same answer"
-            return Outcome(text, out, before)
+            return Answered(text, out, before)
         answered = self._ask_door(kit, head, question, session)
         if answered is None:
-            return Outcome("nothing was written, and nothing leaves")
+            return Answered("nothing was written, and nothing leaves")
         replies, audit, last = answered
         own = Head(
             "answer",
@@ -146,16 +148,16 @@ class Mailbox:
             about=hash_of(data),
             last=last,
         )
-        inside = contents.write(contents.Answer(replies, audit))
+        inside = contents.write(contents.AnswerContents(replies, audit))
         sealed = seal(own, inside, identify(self.folder), _key_in(head))
         session.keep(head.trip, sealed)
-        refused = [r for r in map(decode, contents.parts_of(replies)) if isinstance(r, Refusal)]
+        refused = [r for r in map(decode, contents.divide_batch(replies)) if isinstance(r, Refusal)]
         why = f"; the answer is a refusal: {refused[0].text}" if refused else ""
         text = f"question {head.trip} of {named} is answered, {len(sealed)} bytes{why}"
-        return Outcome(text, out, sealed)
+        return Answered(text, out, sealed)
 
     def _ask_door(
-        self, kit: Kit, head: Head, question: contents.Question, session: Session
+        self, kit: Kit, head: Head, question: contents.QuestionContents, session: PostedSession
     ) -> tuple[bytes, bytes, int] | None:
         """Return the replies, the audit's summary and the last number; None if not approved."""
         policy = read_policy(self.policy)
@@ -192,10 +194,10 @@ def _read_parts(asked: bytes, policy: Policy) -> list[bytes]:
         raise FedLassoError(
             f"is longer than {policy.max_bytes} bytes, the limit of the policy here"
         )
-    return contents.parts_of(asked)
+    return contents.divide_batch(asked)
 
 
-def _resolve(part: bytes, question: contents.Question, door: Door) -> bytes:
+def _resolve(part: bytes, question: contents.QuestionContents, door: Door) -> bytes:
     """Return a question; one about all columns lists those that are shown here."""
     request = decode_question(part)
     if not isinstance(request, DescribeColumns) or request.columns:
@@ -208,7 +210,7 @@ def _resolve(part: bytes, question: contents.Question, door: Door) -> bytes:
 
 def _reply_each(
     door: Door,
-    session: Session,
+    session: PostedSession,
     trip: int,
     asked: Sequence[bytes],
     requests: Sequence[Request[Any]],
@@ -220,7 +222,7 @@ def _reply_each(
             # The others are about the records: the guard answers them as one batch.
             rest = asked[k:]
             batch = door.answer_bytes(pack(rest) if len(rest) > 1 else rest[0])
-            return [*replies, *contents.parts_of(batch)]
+            return [*replies, *contents.divide_batch(batch)]
         replies.append(_reply_one(door, session, trip, part, request))
         if isinstance(decode(replies[-1]), Refusal):
             break
@@ -228,7 +230,7 @@ def _reply_each(
 
 
 def _reply_one(
-    door: Door, session: Session, trip: int, part: bytes, request: Request[Any]
+    door: Door, session: PostedSession, trip: int, part: bytes, request: Request[Any]
 ) -> bytes:
     """Return the door's own reply to a question, and keep what the next answers need."""
     if isinstance(request, Open) and session.is_opened_by(part):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedlasso.deploy.courier.contents import Question, short
+from fedlasso.deploy.courier.contents import QuestionContents, short
 from fedlasso.deploy.courier.envelope import Head
 from fedlasso.federation import Request
 from fedlasso.federation.messages import questions
@@ -24,7 +24,7 @@ from fedlasso.governance.lifetime import BUDGETS
 from fedlasso.governance.masks import OfferKey
 
 # Shows a text that ends with a question, and returns whether the answer is yes.
-Agree = Callable[[str], bool]
+ConfirmAnswer = Callable[[str], bool]
 _BUDGETS = {
     "vectors": "vectors of numbers",
     "splits": "splits of the rows",
@@ -39,9 +39,9 @@ _BUDGETS = {
 class Consent:
     """Asks once for every answer; `declined` is whether the answer was no."""
 
-    agree: Agree
+    agree: ConfirmAnswer
     head: Head
-    question: Question
+    question: QuestionContents
     door: Door
     requests: Sequence[Request[Any]]
     declined: bool = field(default=False, init=False)
