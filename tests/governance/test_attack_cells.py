@@ -5,21 +5,23 @@ shuffled independently of each other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from helpers.governance.victims import distance
 
-from fedlasso import Site
+from fedlasso import FedLassoError, Site
 from fedlasso.federation import Request, decode, encode
 from fedlasso.governance import Audit, Policy
 from fedlasso.governance.guard import GuardedSite
 from fedlasso.numerics import Array
-from fedlasso.sites import assessing, cells, recalibration
+from fedlasso.sites import BaselineAt, assessing, cells, inference, recalibration
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges
+from fedlasso.tables.text_columns import common_levels, level_rows
 
 N, P = 60, 6
 ONE = np.zeros(1)
@@ -219,8 +221,8 @@ def recover_scores(folder: Path, slope: float) -> tuple[Array, Array]:
     edges = np.linspace(-3.5, 3.5, 200)
     sums = []
     for edge in edges:
-        point = {"intercept": -slope * edge, "slope": slope}
-        reply = asked.ask(RecalibrationAt(model(asked, b), ONE, **point))
+        own = RecalibrationAt(model(asked, b), ONE, intercept=-slope * edge, slope=slope)
+        reply = asked.ask(own)
         sums.append(reply.slopes[0])
     moved = -np.diff(np.array(sums), axis=0)
     single = np.abs(moved[:, 0] - 1) < 1e-3
@@ -236,11 +238,10 @@ def test_steep_recalibrations_told_predictions(tmp_path: Path, monkeypatch: Patc
 
 def test_a_slope_beyond_use_is_refused(tmp_path: Path) -> None:
     asked = victim(tmp_path, "binomial")
-    b = model(asked, np.ones(P))
+    question = RecalibrationAt(model(asked, np.ones(P)), ONE)
     for point in ({"slope": 17.0}, {"slope": -17.0}, {"intercept": 61.0}, {"large": -61.0}):
-        reply = asked.ask
-        with pytest.raises(Exception, match="does not answer"):
-            reply(RecalibrationAt(b, ONE, **point))
+        with pytest.raises(FedLassoError, match="does not answer"):
+            asked.ask(replace(question, **point))
 
 
 @pytest.mark.parametrize("slope", [1.0, 16.0])
@@ -293,3 +294,37 @@ def test_equal_predictions_are_not_cut_by_the_order_of_rows(
     observed = ranges(asked, np.zeros(P)).observed
     found = observed[observed != 0]
     np.testing.assert_allclose(found, asked.y.sum() / len(found))
+
+
+def hazard_steps(folder: Path) -> tuple[Array, Array]:
+    """Bisect times until every event of a site has a step of the baseline hazard of its own."""
+    asked = victim(folder, "cox", allow=("BaselineAt",))
+    edges = np.linspace(0, np.abs(asked.y).max() + 0.01, 4000)
+    hazard = asked.ask(BaselineAt(np.zeros(P), edges)).hazard
+    return edges[1:][np.diff(hazard) > 0], np.sort(asked.y[asked.y > 0])
+
+
+def test_a_baseline_told_the_time_of_every_event(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(inference, "floor_times", lambda asked, times: asked)
+    monkeypatch.setattr(inference, "join_events", lambda counts, least: np.arange(len(counts) + 1))
+    found, true = hazard_steps(tmp_path)
+    assert len(found) > 0.9 * len(true)
+    assert np.abs(found[:, None] - true).min(axis=1).max() < 1e-2
+
+
+def test_a_baseline_has_steps_of_several_events(tmp_path: Path) -> None:
+    found, true = hazard_steps(tmp_path)
+    assert len(found) <= len(true) // 5
+    # They are where a grid of the site has its cuts.
+    width = np.diff(np.append(0, found)).min()
+    assert width >= cells.TIME_FLOOR * true.mean() / 2
+
+
+def test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two() -> None:
+    """Any minimum number of rows would find the rows of every level by bisection."""
+    rng = np.random.default_rng(0)
+    for rows in rng.integers(10, 2000, 20).tolist():
+        texts = pa.array(["level"] * rows + ["another"] * 10)
+        least = [k for k in range(1, 4000) if "level" in common_levels(texts, k)]
+        assert level_rows(max(least)) <= rows < 2 * level_rows(max(least))
+        assert max(least) in [10 * 2**k for k in range(9)]

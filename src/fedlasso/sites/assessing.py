@@ -354,4 +354,4 @@ class GroupsAt(AboutFolds[GroupSums]):
 
 def least_rows(site: View) -> int:
     """Return the minimum rows of a cell at a site: that of its policy, and never fewer than 5."""
-    return max(CELL_ROWS, site.draw.cell)
+    return max(CELL_ROWS, site.draw.cell_rows)

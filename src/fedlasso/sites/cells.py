@@ -104,3 +104,15 @@ def place_times(times: Array, length: float) -> Any:
     # Rows of joined intervals are in the last one.
     last = np.ceil(times / joined) * (joined / width) - 1
     return np.clip(last, 0, STRETCHES - 1).astype(np.int64)
+
+
+def floor_times(asked: Array, times: Array) -> Array:
+    """Return times on the grid of a site whose rows have some times, no later than asked."""
+    width = time_width(TIME_FLOOR * float(times.mean()))
+    return np.asarray(np.floor(asked / width) * width)
+
+
+def join_events(counts: Any, least: int) -> Any:
+    """Return for every number of event times passed the last at which `least` more have passed."""
+    full = np.append(0, np.cumsum(counts) // least)
+    return np.searchsorted(full, full, side="left")
