@@ -5,7 +5,7 @@ shuffled independently of each other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -238,10 +238,15 @@ def test_steep_recalibrations_told_predictions(tmp_path: Path, monkeypatch: Patc
 
 def test_a_slope_beyond_use_is_refused(tmp_path: Path) -> None:
     asked = victim(tmp_path, "binomial")
-    question = RecalibrationAt(model(asked, np.ones(P)), ONE)
-    for point in ({"slope": 17.0}, {"slope": -17.0}, {"intercept": 61.0}, {"large": -61.0}):
+    b = model(asked, np.ones(P))
+    for question in (
+        RecalibrationAt(b, ONE, slope=17.0),
+        RecalibrationAt(b, ONE, slope=-17.0),
+        RecalibrationAt(b, ONE, intercept=61.0),
+        RecalibrationAt(b, ONE, large=-61.0),
+    ):
         with pytest.raises(FedLassoError, match="does not answer"):
-            asked.ask(replace(question, **point))
+            asked.ask(question)
 
 
 @pytest.mark.parametrize("slope", [1.0, 16.0])
