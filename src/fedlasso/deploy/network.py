@@ -233,7 +233,7 @@ class Network(Federation):
         _check_protocols(self.introductions)
         columns = _choose_columns(self.introductions, source, outcome)
         # A resumed fit uses the schema and the data it began with.
-        named = {*settings.keep, *settings.bounds, *settings.named}
+        named = settings.columns_by_name
         schema = source.schema or self._agree(source, outcome, columns, named)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         fingerprints = tuple(f"{site}:{value}" for site, value in began.items())
