@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -97,7 +97,7 @@ def plan_without(
     """
     plan = models.read_plan(earlier, NetworkSource)
     sites = tuple(site for site in plan.source.sites or known if site not in left)
-    begun = {"schema": None, "fingerprints": None, "audits": {}, "fit": ""}
+    begun: dict[str, Any] = {"schema": None, "fingerprints": None, "audits": {}, "fit": ""}
     source = replace(plan.source, project=str(project.resolve()), sites=sites, **begun)
     return FitPlan(plan.settings, source, plan.compare, plan.about)
 
