@@ -23,8 +23,8 @@ from fedlasso.errors import FedLassoError
 GENESIS = "0" * 64
 # The end of an empty audit, as `_last` returns it.
 _EMPTY = (0, GENESIS, GENESIS, 0)
-# The byte that is locked where locks are about bytes.
-_LOCKED_BYTE = 1 << 62
+# The byte that is locked where locks are about bytes; Windows counts them in 32 bits.
+_LOCKED_BYTE = (1 << 31) - 2
 
 
 @dataclass(frozen=True)
