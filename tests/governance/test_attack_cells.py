@@ -21,7 +21,8 @@ from fedlasso.governance.guard import GuardedSite
 from fedlasso.numerics import Array
 from fedlasso.sites import BaselineAt, assessing, cells, inference, recalibration
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges
-from fedlasso.tables.text_columns import common_levels, level_rows
+from fedlasso.sites.cells import level_rows
+from fedlasso.tables.text_columns import common_levels
 
 N, P = 60, 6
 ONE = np.zeros(1)
@@ -332,7 +333,7 @@ def test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two() -> None:
     rng = np.random.default_rng(0)
     for rows in rng.integers(10, 2000, 20).tolist():
         texts = pa.array(["level"] * rows + ["another"] * 10)
-        least = [k for k in range(1, 4000) if "level" in common_levels(texts, k)]
+        least = [k for k in range(1, 4000) if "level" in common_levels(texts, level_rows(k))]
         assert level_rows(max(least)) <= rows < 2 * level_rows(max(least))
         assert max(least) in [10 * 2**k for k in range(9)]
 
