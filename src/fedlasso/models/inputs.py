@@ -20,7 +20,18 @@ from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.fold_assignment import digest_records
 from fedlasso.sites.site import adds_intercept
-from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
+from fedlasso.tables import (
+    MIN_LEVEL,
+    Encoded,
+    File,
+    Outcome,
+    Schema,
+    agree,
+    columns_of,
+    encode_file,
+    parse_formula,
+    stem_of,
+)
 from fedlasso.tables.repeats import compare_files, find_repeated
 
 # Rows look repeated if this fraction of them does.
@@ -94,6 +105,8 @@ class FileSource(Source, frozen=True, tag="files"):
     target : the response; empty for survival times
     stamps : size and time of every file when the fit started
     categorical : columns whose numbers are codes of levels
+    formula : response and derived columns, instead of the target and all other columns
+    knots : of the splines in it, by column
     """
 
     files: tuple[str, ...]
@@ -101,6 +114,23 @@ class FileSource(Source, frozen=True, tag="files"):
     site_column: str | None = None
     categorical: tuple[str, ...] = ()
     stamps: tuple[tuple[int, int], ...] = ()
+    formula: str = ""
+    knots: dict[str, tuple[float, ...]] = {}
+
+    def with_formula(self) -> "FileSource":
+        """Return the source with the response and the codes that its formula names."""
+        if not self.formula:
+            if self.knots:
+                raise FedLassoError("--knots are those of a --formula; omit them")
+            return self
+        parsed = parse_formula(self.formula)
+        for role in ("target", "time", "event"):
+            if getattr(self, role) not in ("", None, parsed.roles.get(role)):
+                raise FedLassoError(f"--formula names the response; omit --{role}")
+        if self.drop:
+            raise FedLassoError("--formula names the columns; omit --drop")
+        codes = tuple(dict.fromkeys((*self.categorical, *parsed.codes)))
+        return msgspec.structs.replace(self, categorical=codes, **parsed.roles)
 
 
 class NetworkSource(Source, frozen=True, tag="network"):
@@ -157,7 +187,20 @@ def open_tables(
     left_out = [*source.drop, *filter(None, [source.site_column])]
     named = {*settings.keep, *settings.bounds, *settings.named}
     how: dict[str, Any] = {"positive": source.positive, "named": named}
+    if source.formula:
+        parsed = parse_formula(source.formula)
+        how["named"] = {*named, *parsed.columns}
+        own = {*parsed.columns, *outcome.names}
+        left_out += [name for file in files for name in file.names if name not in own]
+        for file in files:
+            if lacking := [name for name in parsed.columns if name not in file.names]:
+                raise FedLassoError(
+                    f"{file.path} lacks the column {lacking[0]!r} of the formula; "
+                    f"{columns_of(file.names)}"
+                )
     schema = agree(files, outcome, left_out, source.min_level, notify, **how)
+    if source.formula:
+        schema = schema.with_formula(parsed.right, source.knots)
     # Unknown names are refused before the records are read.
     encode_settings(settings, schema)
 
