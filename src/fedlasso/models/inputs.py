@@ -1,11 +1,11 @@
 """Where the sites are, in files or on a network, and how files are opened as sites."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +34,7 @@ from fedlasso.tables import (
 )
 from fedlasso.tables.repeats import compare_files, find_repeated
 
+V = TypeVar("V")
 # Rows look repeated if this fraction of them does.
 MANY_REPEATED = 0.2
 
@@ -105,6 +106,7 @@ class FileSource(Source, frozen=True, tag="files"):
     target : the response; empty for survival times
     stamps : size and time of every file when the fit started
     categorical : columns whose numbers are codes of levels
+    levels : levels of such columns in their order, the reference first; sorted by default
     formula : response and derived columns, instead of the target and all other columns
     knots : of the splines in it, by column
     """
@@ -113,6 +115,7 @@ class FileSource(Source, frozen=True, tag="files"):
     target: str = ""
     site_column: str | None = None
     categorical: tuple[str, ...] = ()
+    levels: dict[str, tuple[str, ...]] = {}
     stamps: tuple[tuple[int, int], ...] = ()
     formula: str = ""
     knots: dict[str, tuple[float, ...]] = {}
@@ -185,21 +188,14 @@ def open_tables(
     """Return tables, from files or data frames, as sites, with the agreed schema."""
     outcome = source.outcome(settings)
     left_out = [*source.drop, *filter(None, [source.site_column])]
-    named = {*settings.keep, *settings.bounds, *settings.named}
-    how: dict[str, Any] = {"positive": source.positive, "named": named}
-    if source.formula:
-        parsed = parse_formula(source.formula)
-        how["named"] = {*named, *parsed.columns}
-        own = {*parsed.columns, *outcome.names}
-        left_out += [name for file in files for name in file.names if name not in own]
-        for file in files:
-            if lacking := [name for name in parsed.columns if name not in file.names]:
-                raise FedLassoError(
-                    f"{file.path} lacks the column {lacking[0]!r} of the formula; "
-                    f"{columns_of(file.names)}"
-                )
+    named = settings.columns_by_name
+    parsed = parse_formula(source.formula) if source.formula else None
+    if parsed is not None:
+        named = named.union(parsed.columns)
+        left_out += _leave_to_formula(files, parsed.columns, outcome.names)
+    how: dict[str, Any] = {"positive": source.positive, "named": named, "orders": source.levels}
     schema = agree(files, outcome, left_out, source.min_level, notify, **how)
-    if source.formula:
+    if parsed is not None:
         schema = schema.with_formula(parsed.right, source.knots)
     # Unknown names are refused before the records are read.
     encode_settings(settings, schema)
@@ -212,6 +208,18 @@ def open_tables(
 
     sites = open_parts(read(), schema.encoded, schema, settings, source.missing, memory, notify)
     return sites, schema
+
+
+def _leave_to_formula(
+    files: Sequence[File], columns: Sequence[str], outcome: Sequence[str]
+) -> list[str]:
+    """Return the columns that a formula does not name; refuse files without one that it names."""
+    for file in files:
+        if lacking := [name for name in columns if name not in file.names]:
+            what = f"{file.path} lacks the column {lacking[0]!r} of the formula"
+            raise FedLassoError(f"{what}; {columns_of(file.names)}")
+    own = {*columns, *outcome}
+    return [name for file in files for name in file.names if name not in own]
 
 
 def open_parts(
@@ -251,10 +259,15 @@ def encode_settings(settings: Settings, schema: Schema) -> Settings:
     selected = (name for name in settings.intervals if name == SELECTED)
     return replace(
         settings,
-        bounds={own: ends for name, ends in settings.bounds.items() for own in encode([name])},
+        bounds=_encode_keys(settings.bounds, schema),
         keep=encode(settings.keep),
+        penalty_factors=_encode_keys(settings.penalty_factors, schema),
         intervals=(*encode(settings.named), *selected),
     )
+
+
+def _encode_keys(values: Mapping[str, V], schema: Schema) -> dict[str, V]:
+    return {own: value for name, value in values.items() for own in schema.encode_names([name])}
 
 
 def open_files(source: FileSource) -> list[File]:
