@@ -212,7 +212,7 @@ class FederatedEstimator(FittedSurface):
         if self._stored is not None:
             return self._stored
         schema = getattr(self, "schema_", None) or self._describe_columns(target)
-        return make_document(self.model_, schema, getattr(self, "missing", "refuse"))
+        return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
 
     def _describe_columns(self, target: str | None) -> Schema:
         """Return the schema of a table of numbers."""
