@@ -23,7 +23,13 @@ from fedlasso.models.crate import CONTENTS
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Where the owner of the project fills in addresses before a release.
-FOR_THE_OWNER = ("CITATION.cff", "codemeta.json", "paper.md", "pyproject.toml", "recipe/recipe.yaml")
+FOR_THE_OWNER = (
+    "CITATION.cff",
+    "codemeta.json",
+    "paper.md",
+    "pyproject.toml",
+    "recipe/recipe.yaml",
+)
 
 
 def recipe() -> Any:

@@ -85,4 +85,10 @@ def _links(names: Iterable[str]) -> list[dict[str, str]]:
 def _file(name: str) -> dict[str, str]:
     kind = MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
     about = CONTENTS.get(name, name)
-    return {"@id": name, "@type": "File", "name": name, "description": about, "encodingFormat": kind}
+    return {
+        "@id": name,
+        "@type": "File",
+        "name": name,
+        "description": about,
+        "encodingFormat": kind,
+    }
