@@ -14,6 +14,7 @@ from fedlasso.tables.files import columns_of as columns_of
 from fedlasso.tables.formats import KINDS as KINDS
 from fedlasso.tables.formats import check_file as check_file
 from fedlasso.tables.formats import stem_of as stem_of
+from fedlasso.tables.formula import parse_formula as parse_formula
 from fedlasso.tables.frames import Frame as Frame
 from fedlasso.tables.frames import holds_measurements as holds_measurements
 from fedlasso.tables.frames import is_frame as is_frame
