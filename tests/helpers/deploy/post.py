@@ -82,13 +82,6 @@ class Post:
             assert collect(self.place, path) == (fit, True)
         return answers
 
-    def carry_again(self, fit: PostedFit) -> None:
-        """Carry all questions and answers, also those that were carried before."""
-        for question in fit.outstanding():
-            answer = self.answer(question).answer
-            assert answer is not None
-            collect(self.place, answer)
-
     def finish(self, fit: PostedFit) -> Finished:
         """Carry files until the model is there."""
         while True:
