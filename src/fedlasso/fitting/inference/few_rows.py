@@ -79,7 +79,8 @@ def ask_rows(start: Start, seed: int) -> tuple[BatchSums, str]:
 
 def _spread(places: Places, most: int) -> Places:
     """Return at most so many places, evenly spread."""
-    return places[np.linspace(0, places.size - 1, min(most, places.size)).astype(int)]
+    picked: Places = places[np.linspace(0, places.size - 1, min(most, places.size)).astype(int)]
+    return picked
 
 
 def _average(sums: BatchSums, residuals: float) -> float:
