@@ -229,7 +229,9 @@ class Network(Federation):
             offer = OfferKey(source.fit, draw_session())
             offers = tuple(reply.offer for reply in self.replies(offer))
             session |= {"session": offer.session, "offers": offers}
-        self.replies(schemas.make_opening(source.fit, schema, settings, source.missing, **session))
+        opening = schemas.make_opening(source.fit, schema, settings, source.missing, **session)
+        atoms = tuple(reply.atoms for reply in self.replies(opening))
+        self.atoms = atoms if all(atoms) else ()
         self.loss = settings.loss
         self.columns = name_columns(schema.encoded, settings)
         source = replace(source, schema=schema, columns=schemas.names_in(schema))

@@ -176,6 +176,7 @@ class Disclosure:
     held_out : whether it is about held-out rows
     compares : whether it compares a site's own number with a given one
     batches : whether it is about batches of rows, which are a split of them
+    moments : whether it reveals second moments of its columns, or of all columns
 
     Examples
     --------
@@ -190,6 +191,7 @@ class Disclosure:
     held_out: bool = False
     compares: bool = False
     batches: bool = False
+    moments: bool = False
 
 
 class Request(Message, Generic[R]):

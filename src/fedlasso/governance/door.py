@@ -19,13 +19,19 @@ from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, describe_fit, describe_question, require_approval
+from fedlasso.governance.cuts import keep_cut, recall_cut
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
 from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
 from fedlasso.governance.policy import Policy, Rare
-from fedlasso.governance.record_checks import DataFile, check_cells, check_columns
+from fedlasso.governance.record_checks import (
+    DataFile,
+    check_cells,
+    check_columns,
+    fewest_of_level,
+)
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
 from fedlasso.sites import Memory
 
@@ -149,7 +155,9 @@ class Door:
         _check_identity(request.fit)
         if self.identity is None:
             raise FedLassoError("this site has no certificate to sign a key with")
-        self._ring = Ring(self.name, self.identity, request.fit, request.session)
+        self._ring = Ring(
+            self.name, self.identity, request.fit, request.session, self.records.rows
+        )
         return KeyOffered(self._ring.offer().write(), site=self.name)
 
     def _agree_on_masks(self, opening: Open) -> Masks | None:
@@ -182,7 +190,7 @@ class Door:
             others = read_records(lambda: self.records.find_others(self.name, request, rare))
             reply = door_messages.Others(others, site=self.name)
         else:
-            fewest = max(request.min_level, self.policy.min_level_rows)
+            fewest = fewest_of_level(request.min_level, self.policy.min_level_rows)
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
@@ -205,7 +213,11 @@ class Door:
                 raise FedLassoError(f"the data file has changed since this fit began; {remedy}")
         masks = self._agree_on_masks(opening)
         site = read_records(lambda: self.records.site(self.name, opening, self.policy.rare))
+        if site.draw.secret:
+            recall_cut(site, self.lifetime)
         check_cells(site, opening, self.policy)
+        if site.draw.secret:
+            keep_cut(site, self.lifetime)
         fingerprint = self.records.fingerprint
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so that they outlive a restart; other columns have others.
@@ -224,7 +236,7 @@ class Door:
             masks=masks,
             strict=self.identity is not None,
         )
-        return door_messages.Opened(site=self.name)
+        return door_messages.Opened(site.atoms, site=self.name)
 
 
 def _opening_scope(request: AboutColumns, rare: Rare) -> str:
