@@ -25,6 +25,7 @@ from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
+from fedlasso.governance.membership import Members, check_members
 from fedlasso.governance.policy import Policy, Rare
 from fedlasso.governance.record_checks import (
     DataFile,
@@ -58,6 +59,8 @@ class Door:
     _site: GuardedSite | None = field(default=None, init=False)
     _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
+    # The sites of the opening in hand, with the fingerprints of their keys.
+    _members: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
     def lifetime(self) -> Lifetime:
@@ -89,6 +92,7 @@ class Door:
         entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
         request: Request[Any] | None = None
         asked: Sequence[bytes] = ()
+        self._members = {}
         try:
             self.records.check_unchanged()
             own = None
@@ -103,13 +107,15 @@ class Door:
                 # Names and counts, which belong to no fit, are audited too.
                 answer = encode(own)
                 hashed = hashlib.sha256(answer).hexdigest()
-                self.audit.write(replace(entry, verdict="sent", size=len(answer), sha256=hashed))
+                entry = replace(entry, sites=self._members, verdict="sent")
+                self.audit.write(replace(entry, size=len(answer), sha256=hashed))
                 return answer
             if self._site is None:
                 raise FedLassoError("no fit is open here")
             site = self._site
         except Exception as error:
             key = _opening_scope(request, Rare()) if isinstance(request, AboutColumns) else ""
+            entry = replace(entry, sites=self._members)
             raise refuse(
                 error, entry, self.policy, self.audit, key, lambda: self.lifetime
             ) from None
@@ -155,9 +161,7 @@ class Door:
         _check_identity(request.fit)
         if self.identity is None:
             raise FedLassoError("this site has no certificate to sign a key with")
-        self._ring = Ring(
-            self.name, self.identity, request.fit, request.session, self.records.rows
-        )
+        self._ring = Ring(self.name, self.identity, request.fit, request.session, self.records.rows)
         return KeyOffered(self._ring.offer().write(), site=self.name)
 
     def _agree_on_masks(self, opening: Open) -> Masks | None:
@@ -194,6 +198,7 @@ class Door:
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
+        entry = replace(entry, opening=hashed)
         entry = describe_question(entry, request)
         what = f"the types of {len(request.columns)} columns"
         require_approval(self.policy, self.approve, entry, reply, what)
@@ -212,13 +217,16 @@ class Door:
                 remedy = "restore it, or start a new fit"
                 raise FedLassoError(f"the data file has changed since this fit began; {remedy}")
         masks = self._agree_on_masks(opening)
+        fingerprint = self.records.fingerprint
+        self._members = masks.members if masks else dict.fromkeys(opening.sites, "")
+        if masks:
+            check_members(self.audit, fingerprint, masks.members, self.name)
         site = read_records(lambda: self.records.site(self.name, opening, self.policy.rare))
         if site.draw.secret:
             recall_cut(site, self.lifetime)
         check_cells(site, opening, self.policy)
         if site.draw.secret:
             keep_cut(site, self.lifetime)
-        fingerprint = self.records.fingerprint
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so that they outlive a restart; other columns have others.
         room = short_hash(fingerprint, scope)[:16]
@@ -234,6 +242,7 @@ class Door:
             about=describe_fit(opening),
             lifetime=self.lifetime,
             masks=masks,
+            opening=_opening_hash(opening, self._members),
             strict=self.identity is not None,
         )
         return door_messages.Opened(site.atoms, site=self.name)
@@ -247,6 +256,12 @@ def _opening_scope(request: AboutColumns, rare: Rare) -> str:
     if isinstance(request, Open):
         parts.append(repr((request.ties, request.intercept, request.effects)))
     return short_hash(*parts)
+
+
+def _opening_hash(opening: Open, members: Members) -> str:
+    """Return a hash of all that a fit is opened with, the same in every session."""
+    lasting = replace(opening, session="", offers=(), sites=tuple(sorted(opening.sites)))
+    return short_hash(encode(lasting), repr(sorted(members.items())))
 
 
 def _check_identity(fit: str) -> None:

@@ -13,8 +13,6 @@ from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.codec import decode_question, seal, size, unpack
 from fedlasso.federation.fixed_point import Words, from_words, grid_of
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.counting import count_rows, fraction_of
-from fedlasso.governance.cuts import name_cut
 from fedlasso.governance.consent import (
     Approve,
     Transfer,
@@ -22,6 +20,8 @@ from fedlasso.governance.consent import (
     describe_reply,
     require_approval,
 )
+from fedlasso.governance.counting import count_rows, fraction_of
+from fedlasso.governance.cuts import name_cut
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
@@ -61,7 +61,8 @@ class GuardedSite:
 
     `data` is the fingerprint of the data file, whose budgets are in the ledger `lifetime`, by
     default the one beside the audit. `scope` is a hash of the columns, target and codes on which
-    answers depend, `about` the same as text. Without `masks` words leave in the clear; if `strict`,
+    answers depend, `about` the same as text, `opening` a hash
+    of all that the fit was opened with. Without `masks` words leave in the clear; if `strict`,
     sums leave as words only, on a grid that hides the rounding of rows.
     """
 
@@ -75,6 +76,7 @@ class GuardedSite:
     about: str = ""
     lifetime: Lifetime | None = None
     masks: Masks | None = None
+    opening: str = ""
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -127,7 +129,7 @@ class GuardedSite:
 
     def _blank(self, data: bytes) -> Entry:
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
-        return replace(entry, asked=hashlib.sha256(data).hexdigest())
+        return replace(entry, asked=hashlib.sha256(data).hexdigest(), opening=self.opening)
 
     def _read_question(
         self, data: bytes, entry: Entry, request: Request[Any] | None = None

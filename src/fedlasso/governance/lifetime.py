@@ -24,9 +24,7 @@ from fedlasso.governance.audit import Audit, lock_file
 from fedlasso.governance.counting import fraction_text
 from fedlasso.sites.moment_rules import too_few_rows
 
-BudgetName = Literal[
-    "numbers", "splits", "moments", "candidates", "comparisons", "refusals"
-]
+BudgetName = Literal["numbers", "splits", "moments", "candidates", "comparisons", "refusals"]
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 

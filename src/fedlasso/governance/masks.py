@@ -115,17 +115,19 @@ class Ring:
         self.identity.recognise(seen)
         # The session cannot be opened again with this key.
         self._key = None
-        others = [max(offer.rows, 0) for offer in offers if offer.name != self.name]
-        return Masks(self.name, agreed, hashlib.sha256(opening).digest(), tuple(others))
+        seen[self.name] = self.identity.fingerprint()
+        others = tuple(max(offer.rows, 0) for offer in offers if offer.name != self.name)
+        return Masks(self.name, agreed, hashlib.sha256(opening).digest(), seen, others)
 
 
 @dataclass(eq=False)
 class Masks:
-    """The masks of one site in one session."""
+    """The masks of one site in one session; `members` are all sites' keys by fingerprint."""
 
     name: str
     secrets: Mapping[str, bytes]
     opening: bytes
+    members: dict[str, str] = field(default_factory=dict)
     other_rows: tuple[int, ...] = ()
     _last: int = field(default=0, init=False)
     _kept: dict[int, tuple[bytes, Any]] = field(default_factory=dict, init=False)

@@ -141,7 +141,6 @@ class Policy:
         """
         return {budget: getattr(self, f"max_{budget}", 1.0) for budget in BUDGETS}
 
-
     def check(self, request: Request[Any], site: Site) -> None:
         """Refuse a question against the rules; the text depends only on it and numbers of rows."""
         name = type(request).__name__

@@ -72,7 +72,7 @@ def check_columns(records: DataFile, policy: Policy, request: door_messages.Abou
 
 def fewest_of_level(requested: int, own: int) -> int:
     """Return the rows of a level that is disclosed: powers of ten only, so that none is counted."""
-    return max(own, 10 ** math.ceil(math.log10(max(requested, 1))))
+    return max(own, int(10 ** math.ceil(math.log10(max(requested, 1)))))
 
 
 def check_cells(site: Site, request: door_messages.Open, policy: Policy) -> None:

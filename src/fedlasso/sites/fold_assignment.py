@@ -160,9 +160,10 @@ class FoldDraw:
         for atom in range(int(atoms.max()) + 1):
             rows = np.flatnonzero(atoms == atom)
             for table in self.tables:
-                if few_apart(table, rows, self.part).any() or few_missing(
-                    table, rows, self.part
-                ).any():
+                if (
+                    few_apart(table, rows, self.part).any()
+                    or few_missing(table, rows, self.part).any()
+                ):
                     return False
         return True
 

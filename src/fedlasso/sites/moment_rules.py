@@ -32,9 +32,8 @@ def moment_columns(request: Request[Any], names: tuple[str, ...]) -> Places:
 
 
 def smallest_part(request: Request[Any], site: Site) -> int:
-    """Return the rows of the smallest part that may be summed over: an atom where rows are split."""
-    on = site.recall_view(request.on).split if request.on else ""
-    if getattr(request, "split", "") or on:
+    """Return the rows of the smallest part summed over: an atom where rows are split."""
+    if getattr(request, "split", "") or site.view(request.on).rows < site.table.n:
         return smallest(site.draw.atoms)
     return site.table.n
 

@@ -118,6 +118,12 @@ def agree_levels(
     return levels
 
 
+def put_in_order(levels: Sequence[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Return levels in a given order; those that it lacks come last, as `OTHER` does."""
+    places = {level: k for k, level in enumerate(order)}
+    return tuple(sorted(levels, key=lambda level: places.get(level, len(places))))
+
+
 def read_levels(
     files: Sequence[File], names: Sequence[str], min_level: int, notify: Notify
 ) -> dict[str, tuple[str, ...]]:
