@@ -67,6 +67,8 @@ class FoldDraw:
     moments: int = 0
     turn: int = 0
     pinned: Places | None = field(default=None, init=False)
+    # Minimum rows of a cell in the site's policy, if it has one.
+    cell_rows: int = field(default=0, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:
         if self.secret:
