@@ -70,6 +70,27 @@ class Door:
             self._ledger = (fingerprint, Lifetime.of(self.audit, fingerprint))
         return self._ledger[1]
 
+    @property
+    def secret(self) -> bytes:
+        """The key drawn for a session that is not open yet, for `resume`; empty without one."""
+        return self._ring.secret if self._ring else b""
+
+    def resume(self, offer: OfferKey, secret: bytes, opening: Open | None, last: int) -> None:
+        """Go on with a session after a restart, as after the question with the number `last`.
+
+        `secret` is the key that was drawn for `offer`; `opening` is what opened the fit, if it is
+        open. Both must be as they were.
+        """
+        if self.identity is not None:
+            self._ring = Ring(
+                self.name, self.identity, offer.fit, offer.session, secret, self.records.rows
+            )
+        if opening is None:
+            return
+        self._open(opening)
+        if self._site is not None and self._site.masks is not None:
+            self._site.masks.go_on(last)
+
     def answer_bytes(self, data: bytes) -> bytes:
         """Return the reply, or a `Refusal`."""
         try:
@@ -161,7 +182,9 @@ class Door:
         _check_identity(request.fit)
         if self.identity is None:
             raise FedLassoError("this site has no certificate to sign a key with")
-        self._ring = Ring(self.name, self.identity, request.fit, request.session, self.records.rows)
+        self._ring = Ring(
+            self.name, self.identity, request.fit, request.session, rows=self.records.rows
+        )
         return KeyOffered(self._ring.offer().write(), site=self.name)
 
     def _agree_on_masks(self, opening: Open) -> Masks | None:
