@@ -31,7 +31,6 @@ from fedlasso.governance.record_checks import (
     DataFile,
     check_cells,
     check_columns,
-    fewest_of_level,
 )
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
 from fedlasso.sites import Memory
@@ -217,7 +216,7 @@ class Door:
             others = read_records(lambda: self.records.find_others(self.name, request, rare))
             reply = door_messages.Others(others, site=self.name)
         else:
-            fewest = fewest_of_level(request.min_level, self.policy.min_level_rows)
+            fewest = max(request.min_level, self.policy.min_level_rows)
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))

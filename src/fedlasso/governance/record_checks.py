@@ -4,7 +4,6 @@ Columns with rare values are refused, and so are numbers far from the data's sca
 disclose rows.
 """
 
-import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,11 +67,6 @@ def check_columns(records: DataFile, policy: Policy, request: door_messages.Abou
         if code not in policy.na_codes:
             reason = f"the policy here does not let {code!r} count as missing"
             raise FedLassoError(f"{reason}; add it to na_codes")
-
-
-def fewest_of_level(requested: int, own: int) -> int:
-    """Return the rows of a level that is disclosed: powers of ten only, so that none is counted."""
-    return max(own, int(10 ** math.ceil(math.log10(max(requested, 1)))))
 
 
 def check_cells(site: Site, request: door_messages.Open, policy: Policy) -> None:
