@@ -143,7 +143,8 @@ def add_reading(parser: Any) -> None:
     option("--missing", choices=["refuse", "mean"], help=how)
     codes = "codes for missing values, besides empty, NA, NaN and null: --na=.,unknown,-999"
     option("--na", type=names, metavar="CODES", help=codes)
-    rows = f"minimum rows of a text level at some site, others are pooled; default: {MIN_LEVEL}"
+    rows = f"minimum rows of a text level at some site, others are pooled: up to {MIN_LEVEL}, the"
+    rows += " default, or 20, 40, 80 and so on"
     option("--min-level", type=int, metavar="N", help=rows)
 
 

@@ -46,9 +46,8 @@ from fedlasso.sites.assessing import (
     RecalibrationAt,
     ScoreCounts,
     ScoreRanges,
-    cut_scores,
 )
-from fedlasso.sites.ranks import FEWEST
+from fedlasso.sites.cells import CELL_ROWS, STRETCHES, time_width
 from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, recalibrate
 from fedlasso.sites.site_measures import SITE_MEASURES, SiteMeasures, SiteSums
 
@@ -59,8 +58,7 @@ MOST_MOMENTS = 300
 FOLD_UPLOADS = 200
 FOLD_TOL = 1e-3
 FOLD_TRIES = 3
-# Intervals of time, up to so many mean times.
-TIME_INTERVALS = 30
+# Survival curves go up to so many mean times, or more.
 LAST_TIME = 2.0
 # Sites that are left out in turn, and numbers in the table, at most.
 MOST_SITES = 12
@@ -193,19 +191,19 @@ class Assessing:
         sums = self.view.total(PredictionErrors(*self._asked, empty=empty))
         rows = sums.rows
         dispersion = self.dispersion(sums.errors / max(rows, 1))
-        mean = sums.scores / max(rows, 1)
-        sd = float(np.sqrt(max(sums.squares / max(rows, 1) - mean**2, 0.0))) or 1.0
         ratio = sums.errors / sums.empty if sums.empty > 0 else 1.0
-        ranges = ScoreRanges(*self._asked, centre=mean, spread=sd, empty=empty, ratio=ratio)
+        ranked = {"auroc", "concordance"} & set(shown)
+        paired = self.view.total(PairsAt(*self._asked)) if ranked else None
+        right = paired.concordant / paired.comparable if paired and paired.comparable else 0.0
+        ranges = ScoreRanges(*self._asked, empty=empty, ratio=ratio, concordance=right)
         counts = self.view.total(ranges)
         explained = None
         if sums.empty > 0:
             explained = around(1 - ratio, float(np.sqrt(counts.spread)) / sums.empty)
-        ranked = {"auroc", "concordance"} & set(shown)
-        pairs = concordance_of(self.view.total(PairsAt(*self._asked))) if ranked else None
+        pairs = concordance_of(paired, counts)
         curves: tuple[SurvivalCurve, ...] = ()
         if "survival curves" in shown:
-            curves = self._curves(ranges, counts, LAST_TIME * sums.times / max(rows, 1))
+            curves = self._curves(LAST_TIME * sums.times / max(rows, 1))
         return Assessment(
             rows=rows,
             how="",
@@ -272,7 +270,7 @@ class Assessing:
         )
 
     def groups_of(self, counts: ScoreCounts, dispersion: float) -> tuple[CalibrationGroup, ...]:
-        """Return neighbouring ranges joined to about ten groups of equal size."""
+        """Return neighbouring twentieths joined to about ten groups of equal size."""
         found = []
         for own in join_ranges(counts.rows):
             rows = float(counts.rows[own].sum())
@@ -290,16 +288,11 @@ class Assessing:
             found.append(CalibrationGroup(round(rows), *values))
         return tuple(found)
 
-    def _curves(
-        self, ranges: ScoreRanges, counts: ScoreCounts, last: float
-    ) -> tuple[SurvivalCurve, ...]:
-        """Return survival by thirds of the risk."""
-        below = np.cumsum(counts.rows)[:-1] / max(counts.rows.sum(), 1)
-        cuts = cut_scores(ranges.centre, ranges.spread)
-        lower, upper = (float(cuts[np.abs(below - k / 3).argmin()]) for k in (1, 2))
-        length = last / TIME_INTERVALS or 1.0
-        groups = GroupsAt(*self._asked, lower, upper, length, TIME_INTERVALS)
-        return survival_curves(self.view.total(groups), length, FEWEST * len(self.view.sites))
+    def _curves(self, last: float) -> tuple[SurvivalCurve, ...]:
+        """Return survival by thirds of the risk at each site."""
+        width = time_width(last / STRETCHES)
+        groups = self.view.total(GroupsAt(*self._asked, width))
+        return survival_curves(groups, width, CELL_ROWS * len(self.view.sites))
 
 
 def find_local(federation: Federation) -> tuple[Site, ...]:
