@@ -203,7 +203,8 @@ def _in_short(entries: Sequence[Entry], real: Sequence[FitTransfers]) -> Iterabl
         f"<b>{len(sent):,}</b> answers with <b>{numbers:,}</b> numbers. It sent no record: each "
         "number is a sum or a count over many records, or was computed from such sums.</p>"
         f"<p><b>{hidden:,}</b> of the answers were hidden by random numbers that cancel only in "
-        "the total over all sites; nobody else can read this site's part of them. "
+        "the total over all sites: this site's part of them can be read only if all other sites "
+        "help the coordinator. "
         f"<b>{len(chosen):,}</b> answers depend on a model that the coordinator chose. "
         f"<b>{refused:,}</b> question{'s were' if refused != 1 else ' was'} refused.</p>"
     )
@@ -228,7 +229,7 @@ def _participants(entries: Sequence[Entry]) -> Iterator[Sequence[str]]:
 def _files(entries: Sequence[Entry]) -> Iterator[str]:
     files = [each for each in summarise_files(entries) if each.rows]
     if not files:
-        yield "<p>No fit was opened yet.</p>"
+        yield "<p>The audit has no opened fit with its number of records.</p>"
     for each in files:
         percent = each.percent or 0.0
         yield (
@@ -252,7 +253,7 @@ def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
 
 def _fit(transfers: FitTransfers) -> Iterable[str]:
     yield f"<h3>Fit {escape(transfers.fit)}</h3>"
-    yield f"<p class='soft'>{escape(transfers.first)} to {escape(transfers.last)}</p>"
+    yield f"<p class='soft'>{escape(transfers.first[:16])} to {escape(transfers.last[:16])} (UTC)</p>"
     if transfers.about:
         yield f"<p>{escape(transfers.about.partition(': ')[2] or transfers.about)}</p>"
     yield from _answers(transfers)
@@ -266,9 +267,9 @@ def _answers(transfers: FitTransfers) -> Iterable[str]:
         kind[0] += totals.times
         kind[1] += totals.numbers
     rows = [
-        (escape(kind), "", f"{times:,}", f"{numbers:,}") for kind, (times, numbers) in kinds.items()
+        (f"{times:,}", escape(kind), f"{numbers:,}") for kind, (times, numbers) in kinds.items()
     ]
-    yield _table(("what was sent", "", "answers", "numbers"), rows)
+    yield _table(("answers", "what they held", "numbers"), rows)
     yield "<details><summary>By question, for specialists</summary>"
     yield _questions(transfers)
     if transfers.splits:
