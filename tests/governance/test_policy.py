@@ -235,7 +235,8 @@ def test_the_privacy_page_has_every_rule_with_its_default() -> None:
 def test_the_attacks_on_the_privacy_page_are_in_tests_that_exist() -> None:
     named = re.findall(r"`([\w/]+\.py)`", PAGE.read_text())
     assert len(named) > 40
-    for file in named:
+    # The code that attack 1 sends is no file of ours.
+    for file in set(named) - {"sitecustomize.py"}:
         known = file == "federation/messages.py" or (PAGE.parents[1] / file).exists()
         assert known or (PAGE.parents[1] / "tests" / file).exists(), f"docs/privacy.md names {file}"
 

@@ -253,7 +253,10 @@ def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
 
 def _fit(transfers: FitTransfers) -> Iterable[str]:
     yield f"<h3>Fit {escape(transfers.fit)}</h3>"
-    yield f"<p class='soft'>{escape(transfers.first[:16])} to {escape(transfers.last[:16])} (UTC)</p>"
+    first, last = (
+        escape(time[:16].replace("T", " ")) for time in (transfers.first, transfers.last)
+    )
+    yield f"<p class='soft'>{first} to {last} UTC</p>"
     if transfers.about:
         yield f"<p>{escape(transfers.about.partition(': ')[2] or transfers.about)}</p>"
     yield from _answers(transfers)

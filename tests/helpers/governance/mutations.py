@@ -59,8 +59,6 @@ MUTATIONS = (
     Mutation(_D + "nvflare.engine.write_settings",
              "lambda to, kit: [(to / n).mkdir(parents=True) for n in ('startup', 'local')]",
              _KITS + "test_a_site_writes_its_own_settings"),
-    Mutation(_D + "nvflare.restrictions.REPORTS", "'other'",
-             _KITS + "test_nobody_gets_a_report_of_the_engine"),
     Mutation(_D + "nvflare.restrictions.refuse_reports", "lambda: None",
              _KITS + "test_nobody_gets_a_report_of_the_engine"),
     Mutation(_D + "nvflare.restrictions.check_replaced", "lambda *_: None",
