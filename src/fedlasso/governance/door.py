@@ -29,6 +29,7 @@ from fedlasso.governance.policy import Policy, Rare
 from fedlasso.governance.record_checks import DataFile, check_cells, check_columns
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
 from fedlasso.sites import Memory
+from fedlasso.sites.cells import level_rows
 
 
 @dataclass(eq=False)
@@ -207,7 +208,7 @@ class Door:
             others = read_records(lambda: self.records.find_others(self.name, request, rare))
             reply = door_messages.Others(others, site=self.name)
         else:
-            fewest = max(request.min_level, self.policy.min_level_rows)
+            fewest = max(level_rows(request.min_level), self.policy.min_level_rows)
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
