@@ -52,7 +52,7 @@ def victim(folder: Path, loss: str = "quadratic", y: Array | None = None, **rule
         if loss == "cox":
             y = rng.exponential(np.exp(-X[:, 0])) * rng.choice([1, -1], N, p=[0.7, 0.3])
     site = Site("a", X, y, loss=loss, intercept=loss == "binomial", raw=True)
-    policy = Policy(max_candidates=10**6, max_vectors=10**6, **rules)
+    policy = Policy(max_candidates=10**6, max_numbers=1e6, **rules)
     door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16)
     return Victim(door, X, y)
 

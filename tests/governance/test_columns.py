@@ -97,6 +97,7 @@ def test_kinds_and_common_levels_are_told_and_nothing_of_rare_ones(path: Path) -
             {"name": "nothing", "kind": "empty"},
         ],
         "na": [],
+        "formula": None,
     }
     (entry,) = site.audit.entries()
     assert (entry.fit, entry.question, entry.verdict) == ("", "DescribeColumns", "sent")
