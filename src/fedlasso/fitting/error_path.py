@@ -16,7 +16,7 @@ from fedlasso.sites import INTERCEPT
 # A fit counts if its gap, on the scale of errors, is at most this fraction of the standard error;
 # or, where nothing is decided, of the decrease of the error.
 CLOSE = 0.2
-DECIDED = 0.1
+DECIDED = 0.2
 DROP = 1.0
 # Mean gap of all splits; a single one may be so many times as large.
 WORST = 4.0

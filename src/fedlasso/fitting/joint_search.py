@@ -38,12 +38,16 @@ SMALLEST = 1e-4
 # Penalties that a round trip tries on each split, and on all rows.
 WINDOW = 3
 AHEAD = 2
+# Every so many round trips ask second derivatives of all rows.
+BENDS = 2
 # Slopes of unpenalised columns that the first models may have, against the steepest of all.
 EMPTY = 0.02
 # Round trips that complete the fit to all rows before it is left to Newton, after a search and
 # without one.
 POLISHED = 6
 COMPLETED = 12
+# Round trips for the models of the unpenalised columns.
+START = 3
 # Round trips at one penalty after which the path ends there, and of a search in all.
 STUCK = 6
 MOST_TRIPS = 60
@@ -158,7 +162,7 @@ class JointSearch:
                 points.known.append(point)
             steep = [np.abs(point.slopes) for point in found]
             left = max(float(own[free].max(initial=0.0) - EMPTY * own.max()) for own in steep)
-            if left <= 0 or self.trips >= STUCK:
+            if left <= 0 or self.trips >= START:
                 break
             models = [self._solve_free(point, found[-1], free) for point in found]
         # With few rows a fold may be empty.
@@ -207,6 +211,7 @@ class JointSearch:
         grid = [self.largest * STEP**k for k in range(count)] if self.largest > 0 else [0.0]
         path = ErrorPath(self.points, grid, self.rule)
         waited = 0
+        tries = 0
         front = 0
         ahead = WINDOW
         polished: dict[float, int] = {}
@@ -238,8 +243,8 @@ class JointSearch:
             window = [] if ended else grid[front : front + ahead]
             allowed = {s: path.allowed(s) for s in window}
             allowed |= {s: path.allowed(s, strictly=True) for s in near}
-            # Every other round trip asks second derivatives of all rows.
-            curved = polish or self.trips % 2 == 1
+            curved = tries % BENDS == 0
+            tries += 1
             whole = window[:AHEAD]
             bent = min(1, len(whole) - 1) if curved else None
             if chosen is not None:
