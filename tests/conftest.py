@@ -25,6 +25,7 @@ TIERS = {
     "standard": (
         "deploy/",
         "report/",
+        "test_estimator_surface",
         "test_examples",
         "test_install",
         "test_site",

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import secrets
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
@@ -24,8 +25,20 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+# Symbolic links are not followed: another user may have put one there.
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
+
 def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | _NO_LINKS, 0o600)
+
+
+def _open_new(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | _NO_LINKS, 0o666)
+
+
+def _open_new_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | _NO_LINKS, 0o600)
 
 
 def write_atomically(
@@ -35,13 +48,15 @@ def write_atomically(
 
     Unless `durable`, a power failure may leave the file empty; the process may end at any time.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    # A name that nobody can foresee.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    opener = _open_new_private if private else _open_new
     try:
         if private:
             make_private(path.parent)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb", opener=_open_private if private else None) as file:
+        with open(temporary, "wb", opener=opener) as file:
             file.write(data)
             if durable:
                 file.flush()

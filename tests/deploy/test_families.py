@@ -64,6 +64,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_outcomes(tmp_path_factory.mktemp("outcomes"))
 
 
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Sites keep their keys, as they keep their audits."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
 def source_of(family: str, **more: Any) -> NetworkSource:
     roles = ROLES[family] | more
     drop = tuple(name for name in OUTCOMES if name not in roles.values())
@@ -78,9 +84,9 @@ def settings_of(family: Any, **more: Any) -> Settings:
 @pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
 @pytest.mark.parametrize("family", ROLES)
 def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
-    family: Any, masked: bool, tables: dict[str, Path], tmp_path: Path
+    family: Any, masked: bool, authority: Authority, tables: dict[str, Path], tmp_path: Path
 ) -> None:
-    project = Project(tables, authority=Authority(tmp_path / "ca") if masked else None)
+    project = Project(tables, authority=authority if masked else None)
     out = tmp_path / "model"
     effects = family == "poisson"
     bounds = {"age": (None, 0.01), "ward=main": (-0.001, None)} if family == "cox" else {}
@@ -107,9 +113,9 @@ def test_a_fit_across_doors_has_the_bytes_of_the_same_fit_here(
 @pytest.mark.standard
 @pytest.mark.parametrize("family", ROLES)
 def test_performance_across_doors_is_that_of_the_same_fit_here(
-    family: Any, tables: dict[str, Path], tmp_path: Path
+    family: Any, authority: Authority, tables: dict[str, Path], tmp_path: Path
 ) -> None:
-    project = Project(tables, authority=Authority(tmp_path / "ca"))
+    project = Project(tables, authority=authority)
     settings = Settings(family=family, penalty=0.05)
     begin_plan(tmp_path / "model", FitPlan(settings, source_of(family), compare=True))
     document = run_plan(tmp_path / "model", project.connect).document
@@ -123,10 +129,10 @@ def test_performance_across_doors_is_that_of_the_same_fit_here(
 
 @pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
 def test_weighted_rows_are_tuned_across_doors(
-    masked: bool, tables: dict[str, Path], tmp_path: Path
+    masked: bool, authority: Authority, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     """Second moments of weighted rows add up to weights, which are no whole numbers of rows."""
-    project = Project(tables, authority=Authority(tmp_path / "ca") if masked else None)
+    project = Project(tables, authority=authority if masked else None)
     out = tmp_path / "model"
     begin_plan(out, FitPlan(Settings(cv=3), source_of("linear")))
     document = run_plan(out, project.connect).document
@@ -221,7 +227,7 @@ def test_a_bad_outcome_is_refused_at_the_site_without_a_value(tmp_path: Path) ->
 
 @pytest.mark.parametrize("masked", [False, True], ids=["clear", "masked"])
 def test_a_target_of_two_texts_has_the_model_of_zeros_and_ones(
-    masked: bool, tables: dict[str, Path], tmp_path: Path
+    masked: bool, authority: Authority, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     texts = write_outcomes(tmp_path)
     for path in texts.values():
@@ -230,11 +236,12 @@ def test_a_target_of_two_texts_has_the_model_of_zeros_and_ones(
     said: list[str] = []
     models = []
     for number, (paths, positive) in enumerate(((tables, None), (texts, None), (texts, "None"))):
-        authority = Authority(tmp_path / f"ca{number}") if masked else None
         out = tmp_path / f"model{number}"
         source = source_of("binomial", positive=positive)
         begin_plan(out, FitPlan(settings_of("binomial"), source))
-        found = run_plan(out, Project(paths, authority=authority).connect, notify=said.append)
+        found = run_plan(
+            out, Project(paths, authority=authority if masked else None).connect, notify=said.append
+        )
         models.append(found.document)
     numbers, words, turned = models
     assert words.coefficients == numbers.coefficients

@@ -16,6 +16,7 @@ from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
+from fedlasso.federation.codec import is_batch, pack
 from fedlasso.federation.fixed_point import OFFSET, Words, from_words, grid_of
 from fedlasso.federation.messages import add_up
 from fedlasso.fitting import Settings, fit_model
@@ -316,3 +317,36 @@ def test_a_sum_of_some_sites_is_refused_where_only_the_total_can_be_read(
     network, _ = joined(make_doors(tables, None, authority))
     with pytest.raises(FedLassoError, match=r"SurrogateFit needs the own sum of \w"):
         fit_model(network, Settings(penalty=0.1, procedure="CSL", uploads=10))
+
+
+def beyond_all(data: bytes) -> bytes:
+    """Masked words that no site has sent, whose total is impossible."""
+    parts = []
+    for part in parts_of(data):
+        reply = decode(part)
+        if isinstance(reply, Words):
+            part = encode(replace(reply, words=reply.words + np.uint64(2**62)))
+        parts.append(part)
+    return pack(parts) if is_batch(data) else parts[0]
+
+
+def test_a_fit_resumes_after_an_impossible_total_once_the_site_is_mended(
+    tables: dict[str, Path],
+    authority: Authority,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "model"
+    settings = Settings(penalty=0.1, procedure="ADMM", uploads=8)
+    begin_plan(out, FitPlan(settings, NetworkSource("project", "", "y", COLUMNS)))
+    project = Project(tables, None, authority)
+    faulty = project.doors["b"]
+    answer = faulty.answer_bytes
+    monkeypatch.setattr(faulty, "answer_bytes", lambda data: beyond_all(answer(data)))
+    with pytest.raises(FedLassoError, match=r"is impossible: .*find the faulty site, and resume"):
+        run_plan(out, project.connect)
+    monkeypatch.undo()
+    # What was discarded has no receipt, which site b's audit would contradict.
+    run_plan(out, project.connect)
+    write_model(tmp_path / "alone", make_model(in_process(tables), settings, numbers()))
+    assert same_files(out, tmp_path / "alone")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.governance.victims import Victim, draw_records
-from helpers.nets import FIT
+from helpers.nets import FIT, numbers, opening
 
 from fedlasso.federation import Request
-from fedlasso.governance import Desk, Entry, Policy, guard
-from fedlasso.governance.door_messages import DescribeColumns, Described, Refusal
+from fedlasso.governance import Desk, Entry, Policy, consent, guard
+from fedlasso.governance.door_messages import DescribeColumns, Described, Opened, Refusal
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.sites import GradientAt
 from fedlasso.sites.views import ColumnSums
@@ -107,6 +107,41 @@ def test_a_yes_to_a_whole_fit_ends_when_the_site_stops(guarded: bool, tmp_path: 
     site.opened()
     assert isinstance(site.ask(UNIT), Refusal) == guarded
     assert len(site.shown) == (2 if guarded else 1)
+
+
+def by_identity(transfers: Any) -> str:
+    """What a yes was about once: the identity, which the coordinator chooses."""
+    return str(transfers[0][0].fit)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_an_approved_fit_that_is_opened_otherwise_is_asked_about(
+    guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not guarded:
+        monkeypatch.setattr(consent, "approval_scope", by_identity)
+    answers = iter(["a", *["n"] * 9])
+    site = Operated(tmp_path / "site", lambda text: next(answers))
+    site.opened("x0", "x1")
+    one = GradientAt(np.zeros(2))
+    assert not isinstance(site.ask(one), Refusal)
+    # The same once more, as a resumed fit is.
+    site.opened("x0", "x1")
+    assert not isinstance(site.ask(one), Refusal)
+    assert len(site.shown) == 1
+    schema = numbers(("x0", "x1"))
+    others: list[Any] = [
+        numbers(("x2", "x3")), numbers(("x0", "x2")), numbers(("x0", "x1"), "x3"),
+        {"intercept": False}, {"sites": ("a", "b", "c", "d")}, {"effects": True},
+        {"missing": "mean"},
+    ]  # fmt: skip
+    for other in others:
+        changes = other if isinstance(other, dict) else {}
+        reply = site.ask(opening(schema if changes else other, **changes))
+        assert isinstance(reply, Opened), reply
+        asked = GradientAt(np.zeros(len(site.door._site.columns)))  # type: ignore[union-attr]
+        assert isinstance(site.ask(asked), Refusal) == guarded, other
+    assert len(site.shown) == (1 + len(others) if guarded else 1)
 
 
 def agree_to_zero(text: str) -> str:

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from fedlasso import __version__
 from fedlasso.cli.common import Waiting, require, to_flags
+from fedlasso.cli.terminal import plain_terminal
 from fedlasso.errors import FedLassoError
 
 # All commands and their help, by module: only the module of the command given is imported.
@@ -32,6 +33,11 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``fedlasso`` command; return its exit code."""
+    with plain_terminal():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     # Imports and compilation create many objects and no garbage: searching costs a tenth of a fit.
     gc.set_threshold(50_000)
     given = sys.argv[1:] if arguments is None else arguments

@@ -133,7 +133,7 @@ def predict_command(options: argparse.Namespace) -> None:
     if out is None:
         sys.stdout.write(predicted.to_bytes(".csv").decode())
     else:
-        write_atomically(out, predicted.to_bytes(out.suffix.lower()))
+        write_atomically(out, predicted.to_bytes(out.suffix.lower()), private=True)
         print(f"{len(predicted.values)} predictions in {out}")
     if predicted.errors is not None:
         # Standard output contains the predictions only.

@@ -18,14 +18,19 @@ def add(commands: Any) -> None:
     check = add_one(check_command, "north/ records.csv --policy policy.toml")
     start = add_one(start_command, "north/ records.csv --policy policy.toml")
     status = add_one(status_command, "north/")
+    members = add_one(members_command, "north/ --accept")
     audit = add_one(audit_command, "north/")
     clean = add_one(clean_command, "north/ --older-than 90")
     unit = add_one(unit_command, "north/ records.csv --policy policy.toml")
     report = add_one(report_command, "north/ --out what-left.html")
-    for parser in (request, accept, check, start, status, audit, report, clean, unit):
+    for parser in (request, accept, check, start, status, members, audit, report, clean, unit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="folder of your kit")
+    renewed = "renew your certificate, for the key that you made before"
+    request.add_argument("--renew", action="store_true", help=renewed)
     accept.add_argument("certificate", type=Path, metavar="FILE", help="your certificate file")
     accept.add_argument("--yes", action="store_true", help="do not ask: the keys were compared")
+    accepted = "take part with these sites from now on, instead of the earlier ones"
+    members.add_argument("--accept", action="store_true", help=accepted)
     for parser in (check, start, unit):
         parser.add_argument("data", type=Path, metavar="DATA", help="table with a row per record")
     for parser in (check, start, audit, report, unit):
@@ -43,12 +48,12 @@ def add(commands: Any) -> None:
 def request_command(options: argparse.Namespace) -> None:
     """Make your key, and a request to have it signed.
 
-    The private key never leaves the kit. If the kit has a key, the request is for that key.
+    The private key never leaves the kit. With --renew the request is for the key you made before.
     """
     from fedlasso.deploy.kit import read_kit, request
 
     name = read_kit(options.kit).name
-    path, fingerprint = request(options.kit)
+    path, fingerprint = request(options.kit, options.renew)
     print(f"Send {path} to the coordinator; it contains no secret")
     print(f"Key of {name!r}, to be compared by telephone:\n  {fingerprint}")
     print(f"Next, when you receive {name}.crt: fedlasso site accept {options.kit} {name}.crt")
@@ -66,8 +71,16 @@ def accept_command(options: argparse.Namespace) -> None:
     end, peers = accept(options.kit, options.certificate, agree)
     print(f"The certificate is installed; it expires on {end}")
     print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
+    _print_unexpected(options.kit)
     print(f"Next: fedlasso site start {options.kit} DATA")
     print("A running site must be restarted for a new certificate, but not for new keys of others")
+
+
+def _print_unexpected(kit: Path) -> None:
+    from fedlasso.deploy.kit import find_unexpected, read_kit
+
+    if odd := find_unexpected(kit, read_kit(kit).name):
+        print(f"Not part of a kit, and not used: {', '.join(odd)}")
 
 
 def _show_key(name: str, fingerprint: str, changed: bool) -> bool:
@@ -100,6 +113,7 @@ def check_command(options: argparse.Namespace) -> None:
     print(f"Site {kit.name!r} of project {kit.project!r}, server {kit.host}:{kit.port}")
     peers = read_peers(options.kit / PEERS)
     print(f"Takes part with {', '.join(sorted(peers)) or 'no other site yet'}")
+    _print_unexpected(options.kit)
     print(f"{records.rows} rows, {len(records.columns)} columns, {len(shown)} of them available")
     for column, remark in records.remarks(shown, policy.min_level_rows):
         print(f"  column {column!r} {remark}")
@@ -144,6 +158,54 @@ def status_command(options: argparse.Namespace) -> int:
     for line in problems:
         print(f"PROBLEM: {line}")
     return 1 if problems else 0
+
+
+def members_command(options: argparse.Namespace) -> int:
+    """Print the sites that your data take part with, or accept others that a fit has named.
+
+    The first fit of a data file decides; a fit with other sites is refused until you accept them.
+    """
+    from fedlasso.deploy.kit import open_audit, read_kit
+    from fedlasso.governance.membership import (
+        accept_members,
+        describe_change,
+        describe_disclosure,
+        read_waiting,
+    )
+
+    kit = read_kit(options.kit)
+    audit = open_audit(options.kit)
+    waiting = read_waiting(audit, kit.name)
+    if not waiting.pinned:
+        print("Takes part with no sites yet; the first fit decides")
+        return 0
+    print(f"Takes part since {waiting.since} with {', '.join(sorted(waiting.pinned))}:")
+    for name, key in sorted(waiting.pinned.items()):
+        print(f"  {name:16s} {format_key(key)}")
+    asked = waiting.asked
+    if asked is None:
+        if options.accept:
+            raise FedLassoError("no fit with other sites was refused; there is nothing to accept")
+        print("No fit with other sites was refused since")
+        return 0
+    change = describe_change(waiting.pinned, asked.sites, kit.name)
+    print(
+        f"Refused on {asked.time}: fit {asked.fit} with {', '.join(sorted(asked.sites))} ({change})"
+    )
+    for name in sorted(asked.sites.keys() - waiting.pinned.keys()):
+        print(f"  {name:16s} {format_key(asked.sites[name])}")
+    print(describe_disclosure(waiting.pinned, asked.sites))
+    if not options.accept:
+        print(f"To accept: fedlasso site members {options.kit} --accept")
+        return 1
+    accept_members(audit, asked)
+    print(f"Takes part with {', '.join(sorted(asked.sites))} from now on; the audit records it")
+    return 0
+
+
+def format_key(fingerprint: str) -> str:
+    """Return the beginning of a key's fingerprint, in groups of four."""
+    return " ".join(fingerprint[k : k + 4] for k in range(0, 32, 4))
 
 
 def clean_command(options: argparse.Namespace) -> None:
@@ -211,5 +273,5 @@ def report_command(options: argparse.Namespace) -> None:
     page = write_audit_page(
         kit.name, kit.project, open_audit(options.kit), read_policy(options.policy)
     )
-    write_atomically(out, page.encode())
+    write_atomically(out, page.encode(), private=True)
     print(f"What left site {kit.name!r}: {out}")

@@ -14,6 +14,8 @@ from typing import Any
 from fedlasso import study as studies
 from fedlasso.cli import common
 from fedlasso.cli.common import add_action, add_group, given_options, names, notify, print_frame
+from fedlasso.cli.terminal import own_stream
+from fedlasso.csv_text import plain_frame
 from fedlasso.errors import FedLassoError
 from fedlasso.study import SCENARIOS, STUDIES, Progress, Scenario, read_scenarios, run_study
 from fedlasso.study.means import contrast, format_mean, summarise
@@ -142,7 +144,7 @@ def _progress_bar(title: str) -> Iterator[Listener]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    console = Console(stderr=True)
+    console = Console(file=own_stream(sys.stderr))
     start = time.monotonic()
     already: int | None = None
     shown = -1
@@ -224,7 +226,7 @@ def export_command(options: argparse.Namespace) -> None:
     rows = studies.Store(options.folder).table(options.record)
     if rows.empty:
         raise FedLassoError(f"{options.folder} has no {options.record} rows")
-    write = {".csv": rows.to_csv, ".parquet": rows.to_parquet}.get(options.file.suffix)
+    write = {".csv": plain_frame(rows).to_csv, ".parquet": rows.to_parquet}.get(options.file.suffix)
     if write is None:
         raise FedLassoError(f"cannot export to {options.file.name}; name a .csv or .parquet")
     try:

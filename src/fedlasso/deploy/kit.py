@@ -1,4 +1,8 @@
-"""A kit: the folder of one participant, and what a site keeps in it."""
+"""A kit: the folder of one participant, and what a site keeps in it.
+
+A site's kit comes from the coordinator. The site takes from it the project's root certificate, the
+server's address and the names of project and site, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,17 @@ if TYPE_CHECKING:
 PRIVATE_FOLDERS = ("books", "memory", "pending")
 # Valid names of sites, which are printed and are names of files.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
+# Valid names of hosts, which a certificate limits to 64 characters.
+HOST = re.compile(r"[A-Za-z0-9.-]{1,64}")
+# What a coordinator sends to a site.
+SENT = ("kit.json", "INSTRUCTIONS.md", "startup/rootCA.pem")
+# What kits of earlier versions had too: settings of the engine, which are not used.
+_UNUSED = ("local", "startup/fed_client.json")
+# What the site and its engine add.
+_ADDED = (
+    "startup/client.key", "startup/client.crt", "books", "memory", "pending", "door", "engine",
+    "engine.log", "engine-before.log", "lock", "state.txt", "audit.anchor", "what-left.html",
+)  # fmt: skip
 # The accepted keys of the other sites.
 PEERS = "books/peers.json"
 # Whether to accept a key, given the site's name, the fingerprint and whether the key replaces one.
@@ -74,6 +89,8 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
         kit = msgspec.json.decode((folder / "kit.json").read_bytes(), type=Kit)
     except (OSError, ValueError):
         raise FedLassoError(f"{folder} is not a kit; unpack the one you were sent") from None
+    if role == "site":
+        _check_site_kit(folder, kit)
     if kit.role != role:
         raise FedLassoError(f"{folder} is a kit for a {kit.role}, not for a {role}")
     if _hashes(folder) != kit.files:
@@ -81,13 +98,47 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
     return kit
 
 
-def request(folder: Path) -> tuple[Path, str]:
-    """Write a signing request, for a new key if there is none; return its file and fingerprint."""
+def _check_site_kit(folder: Path, kit: Kit) -> None:
+    """Refuse names that could be more than names, and links out of the kit."""
+    named = all(map(NAME.fullmatch, (kit.name, kit.project))) and HOST.fullmatch(kit.host)
+    if not named or not 0 < kit.port < 65536:
+        raise FedLassoError(f"{folder}: names or address in kit.json are not valid; do not use it")
+    for place in ("", "startup", "books", "memory", "pending", "door"):
+        for path in (folder / place, *(folder / place).glob("*")):
+            if path.is_symlink():
+                raise FedLassoError(f"{path} is a symbolic link, which no kit has; do not use it")
+
+
+def find_unexpected(folder: Path, name: str, sent: bool = False) -> list[str]:
+    """Return what is in a site's kit and should not be, or in a kit as it was `sent`."""
+    known = {*SENT} if sent else {*SENT, *_ADDED, f"{name}.csr", f"{name}.crt"}
+    paths = [path for path in folder.glob("*") if path.name != "startup"]
+    found = [*paths, *folder.glob("startup/*")]
+    return sorted(
+        str(p.relative_to(folder)) for p in found if str(p.relative_to(folder)) not in known
+    )
+
+
+def request(folder: Path, renew: bool = False) -> tuple[Path, str]:
+    """Write a signing request for a new key; return its file and fingerprint.
+
+    To `renew` a certificate, the request is for the key made here before. A key or books that came
+    with a kit are refused: whoever packed them knows the key, the secret that splits the rows, or
+    has accepted keys in the site's name.
+    """
     from fedlasso.governance.identity import fingerprint_of
 
     kit = read_kit(folder)
     path = folder / kit.key
-    key = authority.read_key(path) if path.exists() else authority.make_key(path)
+    if renew and path.exists():
+        key = authority.read_key(path)
+    else:
+        if odd := set(find_unexpected(folder, kit.name, sent=True)).difference(_UNUSED):
+            listed = f"{folder} has more than a kit that is sent: {', '.join(sorted(odd))}"
+            remedy = "move your own files elsewhere; if it came with the others, do not use it"
+            again = "to renew a certificate, use --renew"
+            raise FedLassoError(f"{listed}; {remedy}; {again}")
+        key = authority.make_key(path)
     seal_kit(folder, kit)
     out = folder / f"{kit.name}.csr"
     authority.write_request(out, key, kit.name, kit.project)
@@ -152,7 +203,7 @@ def check_certificate(folder: Path, kit: Kit) -> list[str]:
         )
     renew = "run `fedlasso federation renew`"
     if kit.role == "site":
-        renew = f"run `fedlasso site request {folder}` and have the request signed"
+        renew = f"run `fedlasso site request {folder} --renew` and have the request signed"
     own = authority.check_dates(folder / kit.certificate, kit.name, renew)
     root = folder / "startup" / "rootCA.pem"
     return [*own, *authority.check_dates(root, kit.project, "make a new project")]

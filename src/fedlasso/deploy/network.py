@@ -135,7 +135,7 @@ class Network(Federation):
         p = len(self.columns)
         grids = [grid_of(request, self._views.get(request.on), p) for request in requests]
         replies: list[list[Reply]] = [[] for _ in requests]
-        receipts = ""
+        receipts: list[str] = ["" for _ in requests]
         failed: list[FedLassoError] = []
         for answer in answers:
             try:
@@ -143,17 +143,23 @@ class Network(Federation):
                     grid = None if self.masked else grids[k]
                     reply = self._receive(requests[k], answer._replace(data=data), grid)
                     replies[k].append(reply)
-                    receipts += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
+                    receipts[k] += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
             except FedLassoError as error:
                 failed.append(error)
-        if self.receipts is not None and receipts:
-            append_privately(self.receipts, receipts)
+        whole = [] if failed else [check_replies(names, each) for each in replies]
+        for k, each in enumerate(whole):
+            try:
+                if self.masked and requests[k].reach:
+                    rows = sum(self._rows.values())
+                    checking.check_total(requests[k], each, rows, grids[k])
+            except FedLassoError as error:
+                # The total is discarded, and so are the replies that it consists of.
+                receipts[k] = ""
+                failed.append(error)
+        if self.receipts is not None and any(receipts):
+            append_privately(self.receipts, "".join(receipts))
         if failed:
             raise failed[0]
-        whole = [check_replies(names, each) for each in replies]
-        for request, each, grid in zip(requests, whole, grids, strict=True):
-            if self.masked and request.reach:
-                checking.check_total(request, each, sum(self._rows.values()), grid)
         return whole
 
     def _divide(self, requests: Sequence[Request[Any]], answer: Answer) -> Iterator[bytes]:

@@ -6,16 +6,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_tweedie_score
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from fedlasso.errors import FedLassoError
 from fedlasso.estimators.shared import WithIntercept
+from fedlasso.estimators.table_rows import one_per_row
 from fedlasso.families import Family
 from fedlasso.families.binomial import Binomial
 from fedlasso.families.linear import Linear
 from fedlasso.families.poisson import Poisson
 from fedlasso.federation import Federation
 from fedlasso.numerics import Array
+from fedlasso.tables import Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -114,6 +117,13 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
     the held-out deviance. The goals of prediction and selection differ only in the rule: selection
     takes the sparsest model within one standard error.
 
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Weights of the rows by class, as in scikit-learn's ``LogisticRegression``; they multiply
+        those of `fit`. The classes are counted over all sites, which requires the rows in this
+        process.
+
     Attributes
     ----------
     classes_ : the two labels; coefficients are of the second one's log-odds
@@ -134,18 +144,21 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
 
     family: ClassVar[Family] = Binomial()
 
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Return the log-odds of the second class, one per row."""
-        return self._score(X, offset)
+    _: KW_ONLY
+    class_weight: Any = None
 
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+    def decision_function(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
+        """Return the log-odds of the second class, one per row; `s` as in `coef_at`."""
+        return self._score(X, offset, s)
+
+    def predict_proba(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         """Return probabilities of shape (rows, 2), in the order of `classes_`."""
-        yes = self.family.loss.mean(self._score(X, offset))
+        yes = self.family.loss.mean(self._score(X, offset, s))
         return np.column_stack([1 - yes, yes])
 
-    def predict(self, X: Any, offset: Any = None) -> Any:
+    def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Any:
         """Return the more probable class of every row."""
-        second = self._score(X, offset) > 0
+        second = self._score(X, offset, s) > 0
         return self.classes_[second.astype(int)]
 
     def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
@@ -161,14 +174,32 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
         self.classes_ = classes
         return X, {"target": places.astype(np.float64)}
 
+    def _weigh(self, response: dict[str, Array], sample_weight: Any) -> Any:
+        if self.class_weight is None:
+            return sample_weight
+        labels = self.classes_[response["target"].astype(int)]
+        by_class = compute_sample_weight(self.class_weight, labels)
+        if sample_weight is None:
+            return by_class
+        return by_class * one_per_row("sample_weight", sample_weight, len(labels))
+
     def _describe_constant(self, y: Array) -> str:
         return f"holds one class, {str(self.classes_[int(y[0])])!r}, in every row"
 
     def _accept(self, federation: Federation) -> None:
+        if self.class_weight is not None:
+            raise FedLassoError(
+                "class_weight requires rows in this process; omit it, or give the sites a column "
+                "of weights"
+            )
         super()._accept(federation)
         self.classes_ = np.array([0, 1])
 
-    def _finish(self, federation: Federation, y: Any) -> None:
+    def _restore_response(self, schema: Schema) -> None:
+        self.classes_ = np.array(schema.classes or (0, 1))
+        self._finish(None, None)
+
+    def _finish(self, federation: Federation | None, y: Any) -> None:
         self.coef_ = self.coef_[None, :]
         self.intercept_ = np.array([self.intercept_])
 

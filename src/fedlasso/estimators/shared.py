@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
+from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
+from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import TableRows, in_python, one_per_row, read_codes
 from fedlasso.families import Family
-from fedlasso.federation import Federation
+from fedlasso.federation import Federation, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting import Model, Settings, fit_model
+from fedlasso.fitting.exact_path import path_by_moments
 from fedlasso.models import (
     ModelDocument,
     ModelFolder,
@@ -40,12 +42,9 @@ from fedlasso.tables import (
 from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
-# Parameters that scikit-learn names differently than `Settings`.
-_RENAMED = {"fit_intercept": "intercept", "standardize": "standardise"}
-
 
 @dataclass(eq=False, repr=False)
-class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
+class FederatedEstimator(FittedSurface):
     """A sparse model across sites that keep their records; base class for all families."""
 
     family: ClassVar[Family]
@@ -108,13 +107,22 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
             settings = self._settings(federation.columns)
         else:
             X, response = self._check(X, y)
-            extra = {"weights": sample_weight, "offset": offset, "cluster": clusters}
+            weights = self._weigh(response, sample_weight)
+            extra = {"weights": weights, "offset": offset, "cluster": clusters}
             records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
-        model = fit_model(federation, settings)
+        ledger = metered(federation)
+        model = fit_model(ledger, settings)
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
         # Second moments are dropped: a pickle must not disclose more than the model.
+        self._sites = SitesAtHand(ledger, model, ledger.costs)
+        self._path = path_by_moments(model)
+        self._found = {}
+        self._stored: ModelDocument | None = None
         self.model_: Model = replace(model, fit=replace(model.fit, evidence=None))
+        factors = model.scaling.factors[: len(model.columns)]
+        self._scales = np.divide(1, factors, out=np.zeros(len(factors)), where=factors > 0)
+        self._means = model.scaling.means[: len(model.columns)]
         self.columns_ = self.model_.columns
         self.coef_ = self.model_.coefficients
         self.intercept_: Any = self.model_.intercept
@@ -131,9 +139,12 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 warnings.warn(in_python(text), FedLassoWarning, stacklevel=2)
         return self
 
-    def predict(self, X: Any, offset: Any = None) -> Array:
-        """Return the expected response of every row."""
-        return self.family.loss.mean(self._score(X, offset))
+    def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
+        """Return the expected response of every row, by the model at the penalty `s`.
+
+        `s` is "min", "1se" or a number, as in `coef_at`; by default the estimator's own model.
+        """
+        return self.family.loss.mean(self._score(X, offset, s))
 
     def to_folder(self, path: Any, target: str | None = None) -> None:
         """Write the folder of a model: card.html, model.json and CSV files.
@@ -150,10 +161,32 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         folder = ModelFolder(Path(path))
         folder.check()
         document = self._to_document(target)
+        if self._stored is not None:
+            write_model(folder.path, document)
+            return
         texts = (*warn_of_leak(document), *warn_of_fit(self.model_, document.schema.target))
         write_model(folder.path, replace(document, warnings=texts))
 
+    @classmethod
+    def from_folder(cls, path: Any) -> Self:
+        """Return the fitted estimator of a model folder, without `model_` and `ledger_`.
+
+        `fedlasso fit`, `fedlasso federation fit` and `to_folder` write such folders.
+        """
+        return read_estimator(cls, path)
+
+    def _restore_response(self, schema: Schema) -> None:
+        """Set what only this estimator has, from the schema of a model folder."""
+
+    def _repr_html_(self) -> str:
+        return describe_in_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": describe_in_html(self)}
+
     def _to_document(self, target: str | None = None) -> ModelDocument:
+        if self._stored is not None:
+            return self._stored
         schema = getattr(self, "schema_", None) or self._describe_columns(target)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"))
 
@@ -221,11 +254,15 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 f"Column {k} is {names[k]!r}, and was {known[k]!r}; use X[model.feature_names_in_]"
             )
 
+    def _weigh(self, response: dict[str, Array], sample_weight: Any) -> Any:
+        """Return the weights of the rows, if any."""
+        return sample_weight
+
     def _describe_constant(self, y: Array) -> str:
         """Return why no model can be fitted to these responses."""
         return self.family.constant
 
-    def _score(self, X: Any, offset: Any = None) -> Array:
+    def _score(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         check_is_fitted(self)
         self._check_names(X)
         if self.schema_ is None:
@@ -243,8 +280,9 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError(
                     f"Input X contains NaN: {name!r} is missing in {count}; {remedy}"
                 )
-            X = np.where(holes, self.model_.scaling.means[: len(self.columns_)], X)
-        score = self.model_.score(X)
+            X = np.where(holes, self._means, X)
+        model = self.model_at(s)
+        score: Array = X @ model.coef + model.intercept
         return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
     def _open(self, records: TableRows, notify: Notify) -> tuple[Federation, Settings]:
@@ -276,7 +314,7 @@ class FederatedEstimator(BaseEstimator):  # type: ignore[misc]
         if self.penalty is not None and not isinstance(self.penalty, Real):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to tune it")
         columns = tuple(name for name in columns if name != INTERCEPT)
-        values = {_RENAMED.get(name, name): value for name, value in self.get_params().items()}
+        values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
         values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
         bounds = self.bounds or {}
         if not isinstance(bounds, Mapping):

@@ -58,9 +58,9 @@ class FederatedCoxLasso(FederatedEstimator):
     ties: str = "efron"
     fit_baseline_model: bool = False
 
-    def predict(self, X: Any, offset: Any = None) -> Array:
+    def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         """Return log hazard ratios to a row at the mean of all columns; larger means earlier."""
-        return self._score(X, offset)
+        return self._score(X, offset, s)
 
     def predict_survival_function(self, X: Any, site: str, offset: Any = None) -> Array:
         """Return survival probabilities (rows, `event_times_`), by the baseline of `site`."""

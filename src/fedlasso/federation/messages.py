@@ -119,7 +119,8 @@ class Message:
         super().__init_subclass__()
         known = TYPES.setdefault(cls.__name__, cls)
         if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
-            raise TypeError(f"two kinds of message are called {cls.__name__}")
+            both = f"{known.__module__} and {cls.__module__} have a message"
+            raise TypeError(f"{both} called {cls.__name__}; rename one")
         TYPES[cls.__name__] = dataclass(frozen=True, eq=False)(cls)
 
 

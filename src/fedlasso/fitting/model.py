@@ -9,7 +9,7 @@ from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.budget import FEWEST_TRIPS, Budget
-from fedlasso.fitting.context import Context
+from fedlasso.fitting.context import Context, penalty_of
 from fedlasso.fitting.inference.infer import (
     Trust,
     count_refitting,
@@ -159,16 +159,26 @@ def fit_model(
     with ledger.limit_trips(settings.round_trips):
         settings, fit = _fit(ledger, settings, notify)
         view, scaling = fit.standardised
-        coefficients, intercept = scaling.original(fit.coefficients)
-        if settings.site_effects:
-            # New rows belong to no site: they have the mean of the sites' intercepts.
-            intercept += mean_effect(Viewed(ledger, view), fit.coefficients)
-    bounds = Context(ledger, settings).form.bounds
+        coefficients, intercept = to_original(
+            ledger, Viewed(ledger, view), scaling, settings, fit.coefficients
+        )
+    columns = tuple(name for name in ledger.columns if name != INTERCEPT)
+    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
+
+
+def to_original(
+    ledger: Ledger, view: Viewed, scaling: Scaling, settings: Settings, b: Array
+) -> tuple[Array, float]:
+    """Return coefficients and intercept on the original scale of the columns."""
+    coefficients, intercept = scaling.original(b)
+    if settings.site_effects:
+        # New rows belong to no site: they have the mean of the sites' intercepts.
+        intercept += mean_effect(view, b)
+    bounds = penalty_of(settings, ledger.columns).bounds
     if bounds is not None:
         # Scaling a bound there and back may round it.
         coefficients = bounds.part(slice(len(coefficients))).snap(coefficients)
-    columns = tuple(name for name in ledger.columns if name != INTERCEPT)
-    return Model(settings, columns, coefficients, intercept, fit, ledger.costs - before, requested)
+    return coefficients, intercept
 
 
 def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, Fit]:

@@ -37,6 +37,8 @@ class Entry:
     sha256, asked, clear : hashes of the reply, the question, and the unmasked reply if it differs
     about, parameters : columns and target of the fit, and fields of the question, as text
     data, spent : fingerprint of the data file, and what was newly used of its budgets
+    sites, opening : the sites of a fit with the fingerprints of their keys, and a hash of all that
+        the fit was opened with
     """
 
     fit: str
@@ -56,6 +58,8 @@ class Entry:
     data: str = ""
     spent: dict[str, float] = field(default_factory=dict)
     clear: str = ""
+    sites: dict[str, str] = field(default_factory=dict)
+    opening: str = ""
     number: int = 0
     time: str = ""
     before: str = GENESIS
@@ -85,10 +89,12 @@ class Audit:
             file.flush()
             os.fsync(file.fileno())
             last = {"number": entry.number, "head": hashlib.sha256(line).hexdigest()}
-            write_atomically(self._anchor, json.dumps(last).encode())
+            write_atomically(self._anchor, json.dumps(last).encode(), private=True)
         if payload is not None:
             folder = self.path.parent / "payloads"
-            write_atomically(folder / f"{entry.number:06d}-{entry.question}.bin", payload)
+            write_atomically(
+                folder / f"{entry.number:06d}-{entry.question}.bin", payload, private=True
+            )
         return entry
 
     def entries(self, fit: str | None = None) -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.federation.codec import size
 from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Entry
-from fedlasso.governance.door_messages import AboutColumns
+from fedlasso.governance.door_messages import AboutColumns, Open
 from fedlasso.governance.policy import Policy, values_of
 from fedlasso.governance.refusals import Withheld
 
@@ -50,6 +50,9 @@ def describe_fit(request: Request[Any]) -> str:
     for role in ("event", "offset", "weights", "cluster"):
         name = getattr(request, role)
         text += f", {role} {name!r}" if name else ""
+    text += f", family {request.family!r}"
+    if isinstance(request, Open):
+        text += f", sites {', '.join(sorted(request.sites))}"
     return "".join(c for c in text if c.isprintable())[:500]
 
 
@@ -135,6 +138,15 @@ def require_approval(
         raise Withheld("the transfer was not approved here")
 
 
+def approval_scope(transfers: Sequence[Transfer]) -> str:
+    """Return what a yes to a whole fit is about: its identity, and all that it was opened with.
+
+    The coordinator chooses identities, so the columns, target, family, options and sites count too.
+    """
+    first, _ = transfers[0]
+    return f"{first.fit} {first.opening} {first.data}"
+
+
 class Desk:
     """A folder where replies wait for the operator's decision.
 
@@ -152,8 +164,8 @@ class Desk:
         # An unpredictable name: no decision can be there before the question is.
         waiting = self._folder / f"{secrets.token_hex(16)}.txt"
         decision = waiting.with_suffix(".word")
-        prompt = {"fit": transfers[0][0].fit, "text": describe_transfers(transfers)}
-        write_atomically(waiting, json.dumps(prompt).encode())
+        prompt = {"about": approval_scope(transfers), "text": describe_transfers(transfers)}
+        write_atomically(waiting, json.dumps(prompt).encode(), private=True)
         end = time.monotonic() + self._patience
         try:
             while time.monotonic() < end:
@@ -175,8 +187,8 @@ class Desk:
                 prompt = json.loads(path.read_bytes())
             except FileNotFoundError:
                 continue
-            approved = prompt["fit"] in self._approved
+            approved = prompt["about"] in self._approved
             answer = "y" if approved else ask(prompt["text"]).strip().lower()[:1]
             if answer == "a":
-                self._approved.add(prompt["fit"])
-            write_atomically(decision, b"yes" if answer in ("y", "a") else b"no")
+                self._approved.add(prompt["about"])
+            write_atomically(decision, b"yes" if answer in ("y", "a") else b"no", private=True)

@@ -24,6 +24,7 @@ from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
+from fedlasso.governance.membership import Members, check_members
 from fedlasso.governance.policy import Policy, Rare
 from fedlasso.governance.record_checks import DataFile, check_cells, check_columns
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
@@ -52,6 +53,8 @@ class Door:
     _site: GuardedSite | None = field(default=None, init=False)
     _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
+    # The sites of the opening in hand, with the fingerprints of their keys.
+    _members: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
     def lifetime(self) -> Lifetime:
@@ -83,6 +86,7 @@ class Door:
         entry = Entry("", "unreadable", "refused", data=self.records.fingerprint)
         request: Request[Any] | None = None
         asked: Sequence[bytes] = ()
+        self._members = {}
         try:
             self.records.check_unchanged()
             own = None
@@ -97,13 +101,15 @@ class Door:
                 # Names and counts, which belong to no fit, are audited too.
                 answer = encode(own)
                 hashed = hashlib.sha256(answer).hexdigest()
-                self.audit.write(replace(entry, verdict="sent", size=len(answer), sha256=hashed))
+                entry = replace(entry, sites=self._members, verdict="sent")
+                self.audit.write(replace(entry, size=len(answer), sha256=hashed))
                 return answer
             if self._site is None:
                 raise FedLassoError("no fit is open here")
             site = self._site
         except Exception as error:
             key = _opening_scope(request, Rare()) if isinstance(request, AboutColumns) else ""
+            entry = replace(entry, sites=self._members)
             raise refuse(
                 error, entry, self.policy, self.audit, key, lambda: self.lifetime
             ) from None
@@ -186,6 +192,7 @@ class Door:
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
+        entry = replace(entry, opening=hashed)
         entry = describe_question(entry, request)
         what = f"the types of {len(request.columns)} columns"
         require_approval(self.policy, self.approve, entry, reply, what)
@@ -204,9 +211,12 @@ class Door:
                 remedy = "restore it, or start a new fit"
                 raise FedLassoError(f"the data file has changed since this fit began; {remedy}")
         masks = self._agree_on_masks(opening)
+        fingerprint = self.records.fingerprint
+        self._members = masks.members if masks else dict.fromkeys(opening.sites, "")
+        if masks:
+            check_members(self.audit, fingerprint, masks.members, self.name)
         site = read_records(lambda: self.records.site(self.name, opening, self.policy.rare))
         check_cells(site, opening, self.policy)
-        fingerprint = self.records.fingerprint
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so that they outlive a restart; other columns have others.
         room = short_hash(fingerprint, scope)[:16]
@@ -222,6 +232,7 @@ class Door:
             about=describe_fit(opening),
             lifetime=self.lifetime,
             masks=masks,
+            opening=_opening_hash(opening, self._members),
             strict=self.identity is not None,
         )
         return door_messages.Opened(site=self.name)
@@ -235,6 +246,12 @@ def _opening_scope(request: AboutColumns, rare: Rare) -> str:
     if isinstance(request, Open):
         parts.append(repr((request.ties, request.intercept, request.effects)))
     return short_hash(*parts)
+
+
+def _opening_hash(opening: Open, members: Members) -> str:
+    """Return a hash of all that a fit is opened with, the same in every session."""
+    lasting = replace(opening, session="", offers=(), sites=tuple(sorted(opening.sites)))
+    return short_hash(encode(lasting), repr(sorted(members.items())))
 
 
 def _check_identity(fit: str) -> None:

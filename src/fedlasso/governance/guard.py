@@ -58,7 +58,8 @@ class GuardedSite:
 
     `data` is the fingerprint of the data file, whose budgets are in the ledger `lifetime`, by
     default the one beside the audit. `scope` is a hash of the columns, target and codes on which
-    answers depend, `about` the same as text. Without `masks` words leave in the clear; if `strict`,
+    answers depend, `about` the same as text, `opening` a hash
+    of all that the fit was opened with. Without `masks` words leave in the clear; if `strict`,
     sums leave as words only, on a grid that hides the rounding of rows.
     """
 
@@ -72,6 +73,7 @@ class GuardedSite:
     about: str = ""
     lifetime: Lifetime | None = None
     masks: Masks | None = None
+    opening: str = ""
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -123,7 +125,7 @@ class GuardedSite:
 
     def _blank(self, data: bytes) -> Entry:
         entry = Entry(self.fit, "unreadable", "refused", about=self.about, data=self.data)
-        return replace(entry, asked=hashlib.sha256(data).hexdigest())
+        return replace(entry, asked=hashlib.sha256(data).hexdigest(), opening=self.opening)
 
     def _read_question(
         self, data: bytes, entry: Entry, request: Request[Any] | None = None

@@ -28,6 +28,12 @@ class Identity:
     root: Path
     peers: Path
 
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the site's own key."""
+        from cryptography import x509
+
+        return fingerprint_of(x509.load_pem_x509_certificate(self.certificate.read_bytes()))
+
     def sign(self, data: bytes) -> bytes:
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa

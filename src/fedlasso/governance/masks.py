@@ -112,16 +112,18 @@ class Ring:
         self.identity.recognise(seen)
         # The session cannot be opened again with this key.
         self._key = None
-        return Masks(self.name, agreed, hashlib.sha256(opening).digest())
+        seen[self.name] = self.identity.fingerprint()
+        return Masks(self.name, agreed, hashlib.sha256(opening).digest(), seen)
 
 
 @dataclass(eq=False)
 class Masks:
-    """The masks of one site in one session."""
+    """The masks of one site in one session; `members` are all sites' keys by fingerprint."""
 
     name: str
     secrets: Mapping[str, bytes]
     opening: bytes
+    members: dict[str, str] = field(default_factory=dict)
     _last: int = field(default=0, init=False)
     _kept: dict[int, tuple[bytes, Any]] = field(default_factory=dict, init=False)
     _started: bool = field(default=True, init=False)

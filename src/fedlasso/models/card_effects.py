@@ -64,7 +64,10 @@ def draw_effects(document: ModelDocument) -> str:
         tested = f"<b>{escape(trust.summary)}</b> {trust.tests} columns were tested. {RATE_NOTE}"
         parts.append(f"<p>{tested}</p>")
     if effects:
-        parts += [_table(document, effects[:ROWS_SHOWN]), _forest(document, effects[:ROWS_SHOWN])]
+        parts += [
+            table_of_effects(document, effects[:ROWS_SHOWN]),
+            _forest(document, effects[:ROWS_SHOWN]),
+        ]
     if len(effects) > ROWS_SHOWN:
         more = len(effects) - ROWS_SHOWN
         parts.append(f'<p class="soft">{more} more are in coefficients.csv.</p>')
@@ -109,7 +112,7 @@ def _explain(document: ModelDocument, effects: list[Effect]) -> str:
     return " ".join(notes)
 
 
-def _table(document: ModelDocument, effects: list[Effect]) -> str:
+def table_of_effects(document: ModelDocument, effects: list[Effect]) -> str:
     """Return the effects as a table, in the order of the forest plot."""
     estimated = any(effect.estimate is not None for effect in effects)
     scales = document.scales

@@ -1,10 +1,9 @@
 """A check of tables for the reader: on the terminal, as a page, and as CSV."""
 
-import csv
-import io
 from collections.abc import Sequence
 
 from fedlasso import html
+from fedlasso.csv_text import write_csv
 from fedlasso.models.checkup import Checked
 from fedlasso.models.table_one_cells import WITHHELD, table_cells
 from fedlasso.tables.held import write_options
@@ -69,10 +68,8 @@ def draw_check(checked: Checked) -> str:
 
 def write_findings_csv(checked: Checked) -> str:
     """Return the findings as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["mend", "sites", "column", "finding", "remedy", "options"])
+    rows: list[list[object]] = [["mend", "sites", "column", "finding", "remedy", "options"]]
     for f in checked.findings:
         given = write_options(f.options)
-        writer.writerow([f.mend, " ".join(f.sites), f.column, f.what, f.remedy, given])
-    return out.getvalue()
+        rows.append([f.mend, " ".join(f.sites), f.column, f.what, f.remedy, given])
+    return write_csv(rows)

@@ -1,10 +1,9 @@
 """The numbers of a card as CSV files, unrounded."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fedlasso.csv_text import write_csv
 from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
 from fedlasso.models.card_performance import ALL
 from fedlasso.models.document import Coefficient, ModelDocument
@@ -44,7 +43,7 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
             *zip(path.penalties, *path.coefficients, strict=True),
         ]
     tables |= _assessment(document)
-    files = {f"{name}.csv": _to_csv(rows) for name, rows in tables.items()}
+    files = {f"{name}.csv": write_csv(rows) for name, rows in tables.items()}
     if document.table_one is not None:
         files["table1.csv"] = write_table_csv(document.table_one)
     return files
@@ -125,11 +124,3 @@ def _measures(site: SiteAssessment) -> dict[str, Measure]:
         "calibration_intercept": None if calibration is None else calibration.intercept,
     }
     return {name: measure for name, measure in found.items() if measure is not None}
-
-
-def _to_csv(rows: _Table) -> str:
-    """Return a table as CSV with numbers in full; None is empty."""
-    out = io.StringIO()
-    full = [[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows]
-    csv.writer(out, lineterminator="\n").writerows(full)
-    return out.getvalue()

@@ -135,6 +135,6 @@ def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
 def write_model(folder: Path, document: ModelDocument, about: About | None = None) -> None:
     """Write the files of a fitted model, model.json last."""
     for name, text in csv_files(document).items():
-        write_atomically(folder / name, text.encode())
-    write_atomically(folder / "card.html", draw_card(document, about).encode())
-    write_atomically(folder / "model.json", document.to_json())
+        write_atomically(folder / name, text.encode(), private=True)
+    write_atomically(folder / "card.html", draw_card(document, about).encode(), private=True)
+    write_atomically(folder / "model.json", document.to_json(), private=True)

@@ -1,13 +1,12 @@
 """Predictions for the rows of a file, and their errors where the target is known."""
 
-import csv
-import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedlasso.csv_text import write_csv
 from fedlasso.errors import FedLassoError
 from fedlasso.fitting.examination.measures import ErrorSummary, measure_errors
 from fedlasso.models.document import ModelDocument
@@ -38,12 +37,9 @@ class Predictions:
             sink = pa.BufferOutputStream()
             pq.write_table(pa.table({**ids, PREDICTION_COLUMN: pa.array(self.values)}), sink)
             return bytes(sink.getvalue())
-        out = io.StringIO()
-        table = csv.writer(out, lineterminator="\n")
-        table.writerow([*ids, PREDICTION_COLUMN])
-        values = [repr(float(value)) for value in self.values]
-        table.writerows(zip(*(own.to_pylist() for own in ids.values()), values, strict=True))
-        return out.getvalue().encode()
+        values = [float(value) for value in self.values]
+        rows = zip(*(own.to_pylist() for own in ids.values()), values, strict=True)
+        return write_csv([[*ids, PREDICTION_COLUMN], *rows]).encode()
 
 
 def predict_file(document: ModelDocument, path: Path, id_name: str | None = None) -> Predictions:

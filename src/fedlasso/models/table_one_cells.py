@@ -1,9 +1,8 @@
 """Table 1 of a schema's columns, and its cells for the terminal, pages and CSV."""
 
-import csv
-import io
 from typing import Literal
 
+from fedlasso.csv_text import write_csv
 from fedlasso.fitting.examination.table_one import (
     MIN_CELL,
     ColumnSummary,
@@ -104,6 +103,4 @@ def write_table_csv(table: TableOne) -> str:
                 lines.append([column.name, "", *own, part.mean, part.sd, ""])
             for level, count in zip(column.levels, part.counts, strict=True):
                 lines.append([column.name, level, *own, "", "", count])
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(lines)
-    return out.getvalue()
+    return write_csv(lines)

@@ -30,6 +30,15 @@ SUM_ROUNDING = 1e-9
 
 def describe_model(document: ModelDocument) -> str:
     """Return a model in a few lines, as the terminal prints it."""
+    lines = [describe_fit(document), *_coefficient_lines(document)]
+    rows = document.coefficients
+    if len(rows) > TERMINAL_ROWS:
+        lines.append(f"  ... and {len(rows) - TERMINAL_ROWS} more in coefficients.csv")
+    return "\n".join(lines)
+
+
+def describe_fit(document: ModelDocument) -> str:
+    """Return the same without the coefficients."""
     rows = document.coefficients
     settings = document.settings
     # That uploads ended too early comes first.
@@ -58,9 +67,6 @@ def describe_model(document: ModelDocument) -> str:
         lines.append(document.bounds_text)
     if document.site_effects:
         lines.append("site effects: predictions use the mean of the sites' intercepts")
-    lines += _coefficient_lines(document)
-    if len(rows) > TERMINAL_ROWS:
-        lines.append(f"  ... and {len(rows) - TERMINAL_ROWS} more in coefficients.csv")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedlasso.csv_text import plain_frame
 from fedlasso.report.figures import looks
 from fedlasso.report.filling import fill
 from fedlasso.report.records import Results, count_of
@@ -35,7 +36,7 @@ class ReportTable:
 
     def write(self, folder: Path) -> None:
         """Write ``NAME.csv``, ``NAME.md`` and ``NAME.tex``."""
-        self.data.to_csv(folder / f"{self.name}.csv", index=False)
+        plain_frame(self.data).to_csv(folder / f"{self.name}.csv", index=False)
         for kind in ("md", "tex"):
             text = fill(f"table.{kind}", table=self)
             (folder / f"{self.name}.{kind}").write_text(text, encoding="utf-8")

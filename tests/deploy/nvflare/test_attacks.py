@@ -24,13 +24,13 @@ from helpers.nets import write_tables
 from helpers.waiting import wait_until
 
 from fedlasso import FedLassoError
-from fedlasso.deploy.kit import read_kit, seal_kit
+from fedlasso.deploy.kit import find_unexpected, read_kit, seal_kit
 from fedlasso.deploy.nvflare.engine import check_server, find_user, process_tree
 from fedlasso.deploy.nvflare.job import write_job
 from fedlasso.deploy.nvflare.line import Console, connect
 from fedlasso.deploy.nvflare.local import LocalFederation, enrol
-from fedlasso.deploy.nvflare.program import is_allowed
 from fedlasso.deploy.nvflare.project import add_sites, revoke_site, write_settings
+from fedlasso.deploy.nvflare.restrictions import is_allowed
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -53,16 +53,34 @@ def can_run(name: str) -> bool:
     return True
 
 
+def plant(kit: Path) -> None:
+    """Have a kit name a class that runs in the site's engine."""
+    told_of = read_kit(kit)
+    with tempfile.TemporaryDirectory() as scratch:
+        write_settings(Path(scratch), told_of)
+        settings = json.loads((Path(scratch) / "local" / "resources.json").read_text())
+        path = "helpers.deploy.nvflare.planted.Planted"
+        settings["components"].append({"id": "planted", "path": path, "args": {}})
+        (kit / "local").mkdir()
+        (kit / "local" / "resources.json").write_text(json.dumps(settings))
+    seal_kit(kit, told_of)
+
+
 class Mixed(LocalFederation):
     """A federation of which some participants run the engine with all of its powers."""
 
     def __init__(self, folder: Path, tables: dict[str, Path]) -> None:
         super().__init__(folder, tables)
         self.open = {"server", "b"}
-        open_up(folder / "server", "server")
-        open_up(self.kit("b"), "site")
-        for name in self.open:
-            self.environments[name] = FOUND
+        server = read_kit(folder / "server", "server")
+        open_up(folder / "server")
+        seal_kit(folder / "server", server)
+        # What came with the kits names a class of the coordinator's, and their seals are right.
+        self.planted = folder.with_name("planted")
+        for name in ("a", "b"):
+            plant(self.kit(name))
+        for name in ("a", "b", "server"):
+            self.environments[name] = FOUND | {"PLANTED": str(self.planted)}
 
     def start_site(self, name: str) -> None:
         """Start a site; the engine of site a runs as a user who can read nothing, if it can."""
@@ -90,6 +108,13 @@ def local() -> Iterator[Mixed]:
             yield federation
     finally:
         shutil.rmtree(base)
+
+
+def test_a_kit_runs_no_code_at_a_site(local: Mixed) -> None:
+    started = {site: local.planted.with_suffix(f".{site}").exists() for site in ("a", "b")}
+    assert started == {"a": False, "b": True}
+    odd = find_unexpected(local.kit("a"), "a")
+    assert odd == ["local"]
 
 
 def test_the_coordinator_runs_no_code_at_a_site(local: Mixed, tmp_path: Path) -> None:
@@ -219,6 +244,7 @@ def test_a_site_reads_nothing_of_another(local: Mixed, tmp_path: Path) -> None:
     kit, former = tmp_path / "curious", tmp_path / "former"
     enrol(local.folder, {"curious": kit})
     enrol(local.folder, {"former": former})
+    write_settings(kit, read_kit(kit))
     reported = ask_neighbours(local, kit, tmp_path / "helped")
     assert SECRET not in reported["a"]
     assert SECRET in reported["b"]

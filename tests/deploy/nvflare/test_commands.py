@@ -34,7 +34,8 @@ def tables(tmp_path: Path) -> dict[str, Path]:
     ["federation init", "federation sign", "federation add", "federation revoke",
      "federation renew", "federation start-server", "federation status", "federation fit",
      "federation resume", "federation demo", "site request", "site accept", "site check",
-     "site start", "site status", "site audit", "site report", "site clean", "site unit"],
+     "site start", "site status", "site members", "site audit", "site report", "site clean",
+     "site unit"],
 )  # fmt: skip
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -120,7 +120,7 @@ def test_a_second_key_takes_the_place_of_the_first_only_if_told(base: Path) -> N
     first, _ = sign_request(project, request(north)[0])
     accept(north, first, anybody)
     # The same key is renewed at any time.
-    again, _ = sign_request(project, request(north)[0])
+    again, _ = sign_request(project, request(north, renew=True)[0])
     accept(north, again, anybody)
     thief = unpack(base, to="thief")
     asked, _ = request(thief)
@@ -192,7 +192,7 @@ def test_everybody_is_warned_in_time_and_renews(
     renew(project)
     for role in ("server", "coordinator"):
         assert check_certificate(project / role, read_kit(project / role, role)) == []
-    accept(north, sign_request(project, request(north)[0])[0], anybody)
+    accept(north, sign_request(project, request(north, renew=True)[0])[0], anybody)
     assert check_certificate(north, read_kit(north)) == []
     assert warn(project) == []
     assert open_to_others(project) == []

@@ -18,7 +18,7 @@ from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
 from fedlasso.deploy.nvflare.job import CLASSES, is_ours, write_job
-from fedlasso.deploy.nvflare.program import JobRequestProcessor
+from fedlasso.deploy.nvflare.restrictions import JobRequestProcessor
 
 JOB = "24de69e4-9ee5-4520-a625-f30ff5170967"
 CLIENT = "config/config_fed_client.json"

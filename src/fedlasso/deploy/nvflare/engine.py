@@ -19,7 +19,8 @@ from typing import Any
 import psutil
 
 from fedlasso.deploy.kit import Kit
-from fedlasso.deploy.nvflare.project import LOG
+from fedlasso.deploy.nvflare.job import IN_FORCE, NOT_RESTRICTED
+from fedlasso.deploy.nvflare.project import LOG, write_settings
 from fedlasso.errors import FedLassoError, Interrupted
 
 # Seconds for an engine to be ready.
@@ -39,6 +40,7 @@ class Engine:
             settings = ["fed_client.json", "--set", f"uid={kit.name}", "heart_beat_interval=4"]
             self._sign = "Successfully registered client"
             self._failure = "the server did not admit this site"
+        self._site = kit.role == "site"
         self.folder = folder.resolve() / "engine"
         self._make_folder(folder, kit)
         self._ready = False
@@ -70,8 +72,14 @@ class Engine:
             (self.folder / LOG).replace(folder / "engine-before.log")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o700)
-        for name in ("startup", "local"):
-            shutil.copytree(folder / name, self.folder / name)
+        if self._site:
+            # The engine's settings name classes that run here, so a kit's own are not used.
+            write_settings(self.folder, kit)
+            for name in (kit.certificate, kit.key, "startup/rootCA.pem"):
+                shutil.copy(folder / name, self.folder / name)
+        else:
+            for name in ("startup", "local"):
+                shutil.copytree(folder / name, self.folder / name)
         (self.folder / "transfer").mkdir(mode=0o700)
         if kit.role == "server":
             path = self.folder / "local" / "resources.json"
@@ -87,7 +95,16 @@ class Engine:
         """Whether the server is running, or has admitted this site."""
         if not self._ready and _is_plain(self._log):
             self._ready = self._sign in self._log.read_text(errors="replace")
+            if self._ready and self._site:
+                self._check_restricted()
         return self._ready
+
+    def _check_restricted(self) -> None:
+        """Stop an engine that was admitted although no message has passed the restrictions."""
+        if IN_FORCE not in self._log.read_text(errors="replace"):
+            kill_tree(self.process)
+            found = "the installed nvflare does not pass messages through the restrictions"
+            raise FedLassoError(f"{found}; install the version that this fedlasso requires")
 
     @property
     def log(self) -> Path:
@@ -98,6 +115,8 @@ class Engine:
         """Wait until the engine is ready; if it ends before, raise an error."""
         end = time.monotonic() + READY_TIMEOUT
         while not self.ready:
+            if self.process.poll() == NOT_RESTRICTED:
+                raise FedLassoError(self._printed.read_text().strip().rpartition("\n")[2])
             if self.process.poll() is not None:
                 raise FedLassoError(f"{self._failure}; see the engine's log {self.log}")
             if time.monotonic() > end:

@@ -6,6 +6,9 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+# What the engine's log has once messages are restricted, and the exit code if they cannot be.
+IN_FORCE = "the engine is restricted to fedlasso's messages"
+NOT_RESTRICTED = 3
 # The only classes that a job may run: two of ours, two of the engine's.
 RELAY = "fedlasso.deploy.nvflare.member.Relay"
 MEMBER = "fedlasso.deploy.nvflare.member.EngineMember"

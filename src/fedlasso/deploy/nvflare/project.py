@@ -20,7 +20,7 @@ from fedlasso import __version__
 from fedlasso.atomic_files import write_atomically
 from fedlasso.deploy import authority
 from fedlasso.deploy.authority import Authority
-from fedlasso.deploy.kit import NAME, Kit, read_kit, seal_kit
+from fedlasso.deploy.kit import HOST, NAME, Kit, read_kit, seal_kit
 from fedlasso.deploy.nvflare.job import CLASSES
 from fedlasso.errors import FedLassoError
 
@@ -65,8 +65,7 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise FedLassoError(f"--server {server!r}: give HOST:PORT, e.g. fed.example.org:8443")
-    # A certificate's name has at most 64 characters.
-    if not re.fullmatch(r"[A-Za-z0-9.-]{1,64}", host):
+    if not HOST.fullmatch(host):
         raise FedLassoError(f"--server {host!r} is not the name of a host")
     if not sites:
         raise FedLassoError("a federation needs at least one --site")
@@ -123,7 +122,7 @@ def _pack_kit(folder: Path, project: Project, site: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch) / site
         kit = Kit(project.name, site, "site", project.host, project.port, {})
-        write_settings(place, kit)
+        (place / "startup").mkdir(parents=True)
         shutil.copy(Authority(folder / "authority").root, place / "startup")
         _write_instructions(place, "site", project, site)
         seal_kit(place, kit)
