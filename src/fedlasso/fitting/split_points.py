@@ -146,17 +146,28 @@ class SplitPoints:
             for trial, point in zip(own, points_found, strict=True):
                 trial.points.add(trial, point)
 
+    @property
+    def half_the_rows(self) -> int:
+        """Half the rows of the smallest site: rows must be twice the columns of second derivatives.
+
+        At least one column is asked everywhere.
+        """
+        return max(min(self.whole.problem.sizes) // 2, 1)
+
+    @property
+    def most_columns(self) -> int:
+        """Maximum number of columns of second derivatives, unless all columns are few."""
+        return min(self.half_the_rows, int(np.sqrt(2 * CURVATURE * self.whole.problem.p)))
+
     def choose_columns(self, trial: Proposal | None, all_columns: bool = True) -> Places:
         """Return the columns whose second derivatives are asked.
 
         Those of few columns are all asked, if wanted; otherwise those in the model or near it.
         """
         p = self.whole.problem.p
-        # Rows must be at least twice the columns, at every site.
-        most = max(min(self.whole.problem.sizes) // 2, 1)
-        if p <= min(NARROW, most) and all_columns:
+        if p <= min(NARROW, self.half_the_rows) and all_columns:
             return np.arange(p)
-        most = min(most, int(np.sqrt(2 * CURVATURE * p)))
+        most = self.most_columns
         free = self.form.free(p)
         if trial is None:
             return np.flatnonzero(free)[:most]

@@ -16,6 +16,7 @@ from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
+from fedlasso.fitting.steps import Steps, drive
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.triangles import count_packed
 from fedlasso.sites import (
@@ -341,8 +342,16 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
 
 def find_shift(view: Federation, b: Array) -> float:
     """Return the p-value of a test of whether sites' mean residuals of a model are all zero."""
+    return drive(shift_steps(view, b))
+
+
+def shift_steps(view: Federation, b: Array) -> Steps[float]:
+    """Ask for the same, side by side with other questions."""
     sites = len(view.sites)
-    return float(chdtrc(sites - 1, view.total(SiteShift(b)).value)) if sites > 1 else 1.0
+    if sites < 2:
+        return 1.0
+    (sent,) = yield [view.prepare(SiteShift(b))]
+    return float(chdtrc(sites - 1, sent.value))
 
 
 def without_shifts(ledger: Federation, view: Standardise) -> Viewed:
