@@ -231,3 +231,20 @@ def test_a_column_that_contains_the_outcome_gives_a_warning() -> None:
     y = 3 * X[:, 0] + 1e-3 * rng.standard_normal(200)
     with pytest.warns(FedLassoWarning, match="'x0' may contain 'y'; drop it unless"):
         FederatedLasso().fit(X, y, sites=np.arange(200) % 3)
+
+
+def test_levels_have_a_given_order_and_the_first_is_the_reference() -> None:
+    frame, y = draw()
+    frame = frame[["age", "stage"]].assign(stage=frame["stage"].astype(str))
+    order = {"stage": ["II", "III", "I", "never"]}
+    model = FederatedLasso(penalty=0.02, categorical=order).fit(frame, y, sites=SITES)
+    assert model.columns_ == ("age", "stage=III", "stage=I")
+    coded = frame[["age"]].assign(three=frame["stage"] == "III", one=frame["stage"] == "I")
+    other = FederatedLasso(penalty=0.02).fit(coded, y, sites=SITES)
+    np.testing.assert_allclose(model.predict(frame), other.predict(coded), atol=1e-9)
+    # A level that is not in the order comes last.
+    order = {"stage": ["II"]}
+    model = FederatedLasso(penalty=0.02, categorical=order).fit(frame, y, sites=SITES)
+    assert model.columns_ == ("age", "stage=I", "stage=III")
+    with pytest.raises(FedLassoError, match="give each column a list of its levels"):
+        FederatedLasso(categorical={"stage": "II"}).fit(frame, y, sites=SITES)

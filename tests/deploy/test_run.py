@@ -9,7 +9,15 @@ from helpers.deploy.doors import Project
 from helpers.governance.authority import Authority
 from helpers.nets import COLUMNS, fit_files, in_process, numbers, opening, same_files, write_tables
 
-from fedlasso.deploy.run import DAY, RETRIES, Finished, begin_plan, describe_finished, run_plan
+from fedlasso.deploy.run import (
+    DAY,
+    RETRIES,
+    Finished,
+    begin_plan,
+    describe_finished,
+    plan_without,
+    run_plan,
+)
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
 from fedlasso.fitting import Settings
@@ -142,11 +150,57 @@ def test_retry_counts_anew_once_the_fit_has_moved_on(project: Project, out: Path
     assert set(said) == {"site 'b' did not answer (retrying, 1 of 3)"}
 
 
-def test_wait_goes_on_and_gives_sites_a_day(project: Project, out: Path, alone: Path) -> None:
+class Clock:
+    """Seconds that pass only when the fit sleeps, a quarter of an hour at a time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("fedlasso.deploy.run.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("fedlasso.deploy.run.time.sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += 900.0
+
+
+def test_wait_goes_on_and_says_for_whom_how_long_and_what_to_do(
+    project: Project, out: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
     project.cuts = [0] * 10
-    assert attempt(out, project, "wait").times.attempts == 11
-    assert project.patience[-1] == (DAY, DAY)
+    said: list[str] = []
+    assert attempt(out, project, "wait", notify=said.append).times.attempts == 11
+    ends = "at most 1 day, 0:00:00; Ctrl-C stops, and can be resumed)"
+    waited = ("0:00:00", "0:15:00", "0:45:00", "1:45:00")
+    assert said == [f"site 'b' did not answer (waiting for {each}, {ends}" for each in waited]
     assert same_files(out, alone)
+
+
+def test_wait_ends_after_a_day(
+    project: Project, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    project.cuts = [0] * 200
+    with pytest.raises(FedLassoError, match=r"did not answer \(`fedlasso federation resume"):
+        attempt(out, project, "wait")
+    assert clock.now == DAY
+
+
+def test_a_fit_without_a_site_is_a_new_one(
+    project: Project, out: Path, tables: dict[str, Path], tmp_path: Path
+) -> None:
+    project.cuts = [JOINED + 2]
+    with pytest.raises(FedLassoError, match="did not answer"):
+        attempt(out, project, "stop")
+    before = read_plan(out, NetworkSource)
+    plan = plan_without(out, tmp_path / "project", tuple(tables), ("b",))
+    assert plan.source.sites == ("a", "c")
+    assert (plan.settings, plan.source.columns) == (before.settings, before.source.columns)
+    assert (plan.source.schema, plan.source.fingerprints, plan.source.audits) == (None, None, {})
+    again = tmp_path / "again"
+    begin_plan(again, plan)
+    fit = read_plan(again, NetworkSource).source.fit
+    assert fit != before.source.fit
+    assert not (again / "journal").exists()
 
 
 def test_what_is_no_interruption_is_not_tried_again(

@@ -30,8 +30,9 @@ from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model
 from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.sites import standardise
-from fedlasso.sites.assessing import GroupsAt, GroupSums, ScoreRanges, cut_scores
-from fedlasso.sites.ranks import FEWEST, count_pairs, join_few
+from fedlasso.sites.assessing import GroupsAt, GroupSums, ScoreRanges
+from fedlasso.sites.cells import CELL_ROWS
+from fedlasso.sites.ranks import count_pairs
 
 P = 5
 EFFECTS = np.array([1.0, -0.6, 0.4, 0.0, 0.0])
@@ -285,9 +286,6 @@ def test_no_range_has_a_few_rows() -> None:
     rng = np.random.default_rng(0)
     for rows in (3, 40, 200):
         counts = np.bincount(rng.integers(0, 64, rows), minlength=64).astype(float)
-        joined = np.bincount(join_few(counts), counts, 64)
-        assert joined.sum() == rows
-        assert rows < FEWEST or joined[joined > 0].min() >= FEWEST
         assert sum(counts[own].sum() for own in join_ranges(counts)) == rows
     sites = draw_sites("cox", 90)
     federation = InProcess(sites)
@@ -297,19 +295,14 @@ def test_no_range_has_a_few_rows() -> None:
         own = site.view(view.name)
         held = ScoreRanges(b, np.zeros(1)).answer(own).rows
         assert held.sum() == site.rows
-        assert held[held > 0].min() >= FEWEST
-        sums = GroupsAt(b, np.zeros(1), "", -0.5, 0.5, 0.2, 12).answer(own)
+        assert held[held > 0].min() >= CELL_ROWS
+        sums = GroupsAt(b, np.zeros(1), "", 0.2).answer(own)
         cells = sums.events + sums.censored
-        assert cells[cells > 0].min() >= FEWEST
-
-
-def test_cuts_are_multiples_of_a_power_of_two() -> None:
-    cuts = cut_scores(0.37, 0.9)
-    width = cuts[1] - cuts[0]
-    assert np.log2(width) == round(np.log2(width))
-    assert (cuts / width == np.rint(cuts / width)).all()
-    assert cuts[0] <= 0.37 - 2.7
-    assert cuts[-1] >= 0.37 + 2.6
+        assert cells[:, :-1][cells[:, :-1] > 0].min() >= CELL_ROWS
+        np.testing.assert_array_equal(
+            cells.sum(axis=1), np.diff(np.rint(site.rows / 3 * np.arange(4)))
+        )
+        assert (sums.events % 2 == 0).all()
 
 
 def test_a_model_that_orders_no_rows_has_half_of_its_pairs_right() -> None:
@@ -332,7 +325,7 @@ def test_survival_with_its_intervals_is_that_of_kaplan_and_meier() -> None:
     np.testing.assert_allclose(np.column_stack([low, high]), ends)
     censored = np.array([2.0, 1.0, 2.0, 6.0])
     both = np.vstack([events, 0 * events, 0 * events]), np.vstack([censored, *[0 * censored] * 2])
-    (curve,) = survival_curves(GroupSums(*both), 1.0, FEWEST)
+    (curve,) = survival_curves(GroupSums(*both), 1.0, CELL_ROWS)
     assert curve.shares == pytest.approx((1.0, *expected[:3]))
     assert curve.at_risk == (20, 15, 12, 6)
 

@@ -143,6 +143,7 @@ def test_it_chooses_the_penalty_that_exact_fits_choose(family: str) -> None:
         {"l1_ratio": 0.5},
         {"keep": ("x4", "x7")},
         {"bounds": {"x0": (0.0, None), "x3": (None, 0.0)}},
+        {"penalty_factors": {"x0": 0.3, "x3": 2.0}},
         {"site_effects": True},
         {"rule": "1se"},
         {"validation": 0.25},

@@ -124,3 +124,16 @@ def test_what_is_no_question_is_refused_and_written_down(tables: dict[str, Path]
         assert isinstance(refused, Refusal)
         assert text in refused.text
         assert list(site.audit.entries())[-1].why == refused.text
+
+
+def test_a_door_names_the_heads_that_its_audit_has_lost(tables: dict[str, Path]) -> None:
+    site = door(tables["a"])
+    ask(site, Introduce())
+    first = site.audit.head
+    ask(site, Introduce())
+    known = (f"a:1:{first}", f"a:2:{site.audit.head}")
+    # An audit that was written anew has as many lines, and other hashes.
+    others = (f"a:1:{'0' * 64}", f"a:2:{first}", f"a:9:{first}")
+    summary = ask(site, SummariseAudit(FIT, (*known, *others, f"b:1:{'0' * 64}")))
+    assert isinstance(summary, AuditSummary)
+    assert summary.lost == others

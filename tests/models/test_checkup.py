@@ -233,6 +233,26 @@ def test_few_rows_are_withheld_so_that_no_difference_shows_them(
     assert "withheld, because fewer than 5 rows" in describe_check(checked)
 
 
+def test_no_difference_shows_a_few_rows_or_missing_values(
+    frames: dict[str, pd.DataFrame],
+) -> None:
+    for frame in frames.values():
+        frame["ward"] = "a"
+        frame.loc[frame.index[:2], "ward"] = "b"
+        frame.loc[frame.index[2:4], "ward"] = "c"
+    frames["north"].loc[frames["north"].index[:3], "age"] = np.nan
+    checked = check(frames)
+    assert checked.table is not None
+    columns = {column.name: column for column in checked.table.columns}
+    # Together b and c have four rows, which those of level a would show.
+    assert all(set(part.counts) == {None} for part in columns["ward"].sites)
+    assert [part.missing for part in columns["age"].sites] == [None, 0, 0]
+    assert columns["age"].pooled.missing is None
+    _, rows = table_cells(checked.table)
+    (missing,) = [row for row in rows if row[0] == "age, missing"]
+    assert (missing[1], missing[-1]) == ("–", "–")
+
+
 def test_files_that_cannot_be_read_are_findings_too(
     frames: dict[str, pd.DataFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,12 +12,14 @@ from fedlasso.study import SCENARIOS, Scenario, read_scenarios
 from fedlasso.study.replicate_data import draw_family
 from fedlasso.study.study_designs import (
     BAD,
+    CORRUPT,
     DESIGNS,
     ICC,
     LEVELS,
     RARE,
     SHIFTS,
     VISITS,
+    draw_corrupted,
     draw_dummies,
     draw_leverage,
     draw_noisy_column,
@@ -138,6 +140,18 @@ def test_bad_rows_are_far_away_and_err_together() -> None:
     bad = drawn.offset > 0
     assert bad.mean() == pytest.approx(BAD)
     assert drawn.X[bad].std() > 2 * drawn.X[~bad].std()
+
+
+def test_responses_of_corrupted_rows_belong_to_other_values() -> None:
+    truth = truth_of(30)
+    drawn = draw_corrupted((2000,), truth, generator())
+    bad = drawn.offset != 0
+    assert bad.mean() == pytest.approx(BAD)
+    assert drawn.X[bad].std() == pytest.approx(CORRUPT, rel=0.1)
+    signal = drawn.X @ truth
+    without = signal + signal.std() * drawn.offset
+    assert signal[bad].std() > 2 * signal[~bad].std()
+    assert without[bad].std() == pytest.approx(signal[~bad].std(), rel=0.5)
 
 
 def test_designs_without_enough_rows_or_of_another_name_are_refused(tmp_path: Path) -> None:

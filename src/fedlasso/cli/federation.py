@@ -56,6 +56,10 @@ def add(commands: Any) -> None:
         add_reading(parser)
         parser.add_argument("--sites", type=names, default=(), help="sites of it; default: all")
         parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one answer")
+    left = "sites that have left for good: a new fit without them"
+    fit.add_argument("--without", type=names, default=(), metavar="SITES", help=left)
+    like = "settings and columns of an earlier fit, instead of those given here"
+    fit.add_argument("--like", type=Path, metavar="MODEL", help=like)
     add_family(check)
     add_out(check)
     add_settings(fit)
@@ -195,11 +199,26 @@ def check_command(options: argparse.Namespace) -> int:
 
 
 def fit_command(options: argparse.Namespace) -> int:
-    """Fit one model across the sites."""
-    from fedlasso.deploy.nvflare.project import read_project
-    from fedlasso.deploy.run import begin_plan
+    """Fit one model across the sites.
 
-    read_project(options.project)
+    With --without and --like a new fit replaces one whose site has left for good.
+    """
+    from fedlasso.deploy.nvflare.project import check_site, read_project
+    from fedlasso.deploy.run import begin_plan, plan_without
+
+    project = read_project(options.project)
+    for name in options.without if options.like is None else ():
+        check_site(project, name)
+    if options.without:
+        if options.sites:
+            raise FedLassoError("give --sites or --without, not both")
+        notify(describe_new_fit(options.without))
+        options.sites = tuple(site for site in project.sites if site not in options.without)
+    if options.like is not None:
+        known = options.sites or project.sites
+        plan = plan_without(options.like, options.project, known, options.without)
+        begin_plan(options.out, plan)
+        return resume_command(options)
     given = given_options(options, NetworkSource.__struct_fields__)
     if given.get("columns") and given.get("drop"):
         raise FedLassoError("give --columns or --drop, not both")
@@ -215,6 +234,17 @@ def fit_command(options: argparse.Namespace) -> int:
     about = read_about(options)
     begin_plan(options.out, FitPlan(settings, source, options.compare, about))
     return resume_command(options)
+
+
+def describe_new_fit(left: Sequence[str]) -> str:
+    """Return what a fit without some sites means to the others."""
+    who = ", ".join(left)
+    return (
+        f"a new fit without {who}: nothing that sites have answered is used again. If their data "
+        "took part in fits with other sites, they refuse until each of their operators has run "
+        "`fedlasso site members KIT --accept`: the totals of both fits differ by the sums of "
+        f"{who}, which their yes discloses to the coordinator"
+    )
 
 
 def resume_command(options: argparse.Namespace) -> int:

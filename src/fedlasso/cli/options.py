@@ -15,6 +15,7 @@ from fedlasso.families import FAMILIES, family_with
 from fedlasso.fitting import GOALS, RULES, Range, Settings
 from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
+from fedlasso.tables.files import to_float
 
 PENALTY_HELP = "penalty strength lambda: a number, or auto to choose it (default)"
 UPLOADS_HELP = "maximum that a site may send, in vectors of one number per column; default: planned"
@@ -53,6 +54,8 @@ def add_settings(parser: Any) -> None:
     ties = f"method for tied event times, with --family {family_with('ties').name}; default: efron"
     option("--ties", choices=["efron", "breslow"], help=ties)
     option("--keep", type=names, metavar="COLUMNS", help="unpenalised columns: --keep age,sex")
+    factors = "factors of the penalty, 1 for other columns: --penalty-factors age=0.5,dose=2"
+    option("--penalty-factors", type=names, metavar="FACTORS", help=factors)
     option("--l1-ratio", type=float, help="L1 fraction of the penalty (glmnet's alpha); default: 1")
     ranges = "minimum and maximum coefficients, per unit of the column: --bounds age=0:,dose=-1:2"
     option("--bounds", type=names, metavar="RANGES", help=ranges)
@@ -98,6 +101,8 @@ def read_settings(options: argparse.Namespace) -> Settings:
     given = given_options(options, [field.name for field in fields(Settings)])
     if "bounds" in given:
         given["bounds"] = read_bounds(given["bounds"])
+    if "penalty_factors" in given:
+        given["penalty_factors"] = read_factors(given["penalty_factors"])
     settings = Settings(**given)
     # An option that equals its default was nevertheless given.
     for name in given:
@@ -138,7 +143,8 @@ def add_reading(parser: Any) -> None:
     option("--missing", choices=["refuse", "mean"], help=how)
     codes = "codes for missing values, besides empty, NA, NaN and null: --na=.,unknown,-999"
     option("--na", type=names, metavar="CODES", help=codes)
-    rows = f"minimum rows of a text level at some site, others are pooled; default: {MIN_LEVEL}"
+    rows = f"minimum rows of a text level at some site, others are pooled: up to {MIN_LEVEL}, the"
+    rows += " default, or 20, 40, 80 and so on"
     option("--min-level", type=int, metavar="N", help=rows)
 
 
@@ -178,3 +184,19 @@ def read_bounds(ranges: Sequence[str]) -> dict[str, Range]:
             raise FedLassoError(f"--bounds: {name!r} has two ranges; give one")
         bounds[name] = (lower, upper)
     return bounds
+
+
+def read_factors(texts: Sequence[str]) -> dict[str, float]:
+    """Return penalty factors by column, from texts such as age=0.5."""
+    factors: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        factor = to_float(number)
+        if not name or factor is None:
+            raise FedLassoError(
+                f"--penalty-factors: {text!r} is not a factor; write COLUMN=NUMBER, e.g. age=0.5"
+            )
+        if name in factors:
+            raise FedLassoError(f"--penalty-factors: {name!r} has two factors; give one")
+        factors[name] = factor
+    return factors

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec.structs import replace
 
@@ -56,6 +56,13 @@ class Line(Protocol):
 
     def exchange(self, sites: Sequence[str], question: bytes, seconds: float) -> list[Answer]:
         """Send a question to all these sites, and wait so many seconds for each."""
+
+
+@runtime_checkable
+class BoundedLine(Line, Protocol):
+    """A line that loads at most `limit` bytes of a reply, and one more if there are more."""
+
+    limit: int | None
 
 
 class Network(Federation):
@@ -128,6 +135,8 @@ class Network(Federation):
     ) -> list[tuple[Reply, ...]]:
         """Return the checked replies to the questions of one exchange."""
         question = pack(parts) if len(parts) > 1 else parts[0]
+        if isinstance(self.line, BoundedLine):
+            self.line.limit = checking.max_answer_bytes(requests, len(self.columns))
         answers = sorted(self.line.exchange(names, question, self.timeout))
         for request in requests:
             if isinstance(request, Standardise):
@@ -224,7 +233,7 @@ class Network(Federation):
         _check_protocols(self.introductions)
         columns = _choose_columns(self.introductions, source, outcome)
         # A resumed fit uses the schema and the data it began with.
-        named = {*settings.keep, *settings.bounds, *settings.named}
+        named = settings.columns_by_name
         schema = source.schema or self._agree(source, outcome, columns, named)
         began = source.fingerprints or {i.site: i.fingerprint for i in self.introductions}
         fingerprints = tuple(f"{site}:{value}" for site, value in began.items())

@@ -3,12 +3,13 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -29,6 +30,8 @@ from fedlasso.tables.columns import identifier_notice
 Connect = Callable[..., AbstractContextManager[Network]]
 RETRIES = 3
 DAY = 86400.0
+# Seconds between two attempts while a fit waits.
+PAUSE = 1.0
 
 
 @dataclass
@@ -38,6 +41,29 @@ class Timeline:
     start: float = 0.0
     fit: float = 0.0
     attempts: int = 0
+
+
+@dataclass
+class _Stuck:
+    """A fit that waits for a site or the server: since when, and what it has last reported."""
+
+    since: float = field(default_factory=lambda: time.monotonic())
+    text: str = ""
+    reported: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+    def report(self, text: str, notify: Notify) -> None:
+        """Report why the fit waits: at once, then less and less often, and at least every hour."""
+        waited = self.seconds
+        if text == self.text and waited < min(2 * self.reported, self.reported + 3600) + 30:
+            return
+        self.text = text
+        self.reported = waited
+        so_far, whole = (timedelta(seconds=round(each)) for each in (waited, DAY))
+        notify(f"{text} (waiting for {so_far}, at most {whole}; Ctrl-C stops, and can be resumed)")
 
 
 @dataclass(frozen=True)
@@ -62,6 +88,20 @@ def begin_plan(out: Path, plan: FitPlan[NetworkSource]) -> None:
     (out / RECEIPTS).unlink(missing_ok=True)
 
 
+def plan_without(
+    earlier: Path, project: Path, known: Sequence[str], left: Sequence[str]
+) -> FitPlan[NetworkSource]:
+    """Return the plan of an earlier fit as a new one, without sites that have `left`.
+
+    It keeps settings and columns, and nothing that any site has answered.
+    """
+    plan = models.read_plan(earlier, NetworkSource)
+    sites = tuple(site for site in plan.source.sites or known if site not in left)
+    begun: dict[str, Any] = {"schema": None, "fingerprints": None, "audits": {}, "fit": ""}
+    source = replace(plan.source, project=str(project.resolve()), sites=sites, **begun)
+    return FitPlan(plan.settings, source, plan.compare, plan.about)
+
+
 def run_plan(
     out: Path,
     connect: Connect,
@@ -82,27 +122,33 @@ def run_plan(
     connect : connects to a project, given its folder, the names of the sites, and the seconds
         `timeout` for one answer, `start` for the sites and `restart` for the server to be ready
     listen : called with every question
-    on_failure : what to do if a site or the server is lost: stop, retry, or wait a day
+    on_failure : what to do if a site or the server is lost: stop, retry, or wait a day, reporting
+        what it waits for
     start : seconds for the sites to be ready
     notify : called with every interruption that the fit survives, and with notices
     """
     times = Timeline()
-    patience = DAY if on_failure == "wait" else start
     failures = 0
+    stuck = _Stuck()
     while True:
         before = _answered(out)
         times.attempts += 1
-        reach = partial(connect, start=patience, restart=patience if times.attempts > 1 else 0.0)
+        reach = partial(connect, start=start, restart=start if times.attempts > 1 else 0.0)
         try:
             finished = _attempt(out, reach, times, listen, notify)
         except Interrupted as error:
             # Only failures without a new reply in between count.
             failures = failures + 1 if _answered(out) == before else 1
-            if on_failure == "stop" or (on_failure == "retry" and failures > RETRIES):
+            stuck = stuck if _answered(out) == before else _Stuck()
+            patient = on_failure == "wait" and stuck.seconds < DAY
+            if not patient and (on_failure != "retry" or failures > RETRIES):
                 remedy = f"`fedlasso federation resume {out}` continues"
                 raise Interrupted(f"{error} ({remedy})") from None
-            again = "waiting" if on_failure == "wait" else f"{failures} of {RETRIES}"
-            notify(f"{error} (retrying, {again})")
+            if patient:
+                stuck.report(str(error), notify)
+                time.sleep(PAUSE)
+            else:
+                notify(f"{error} (retrying, {failures} of {RETRIES})")
         else:
             audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
             data = json.dumps(audits, indent=1).encode()

@@ -82,7 +82,8 @@ class TableRecords:
             missing = values.null_count
             if kinds[name] == "text":
                 levels = len(tables.common_levels(values, min_rows))
-                yield name, f"is text; {levels} levels with {min_rows} rows or more are reported"
+                rows = tables.level_rows(min_rows)
+                yield name, f"is text; {levels} levels with {rows} rows or more are reported"
             else:
                 numbers = tables.to_numbers(values)
                 missing = int(np.isnan(numbers).sum())

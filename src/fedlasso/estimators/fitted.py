@@ -325,8 +325,10 @@ def _is_pooled(document: ModelDocument) -> bool:
     """Whether a model is the pooled Lasso, or elastic net, of all rows at its penalty."""
     own = 1.0 if document.l1_ratio is None else document.l1_ratio
     settings = document.settings
+    factors = settings.penalty_factors | dict.fromkeys(settings.keep, 0.0)
+    usual = {name: factors.get(name, 1.0) for name in document.schema.encoded}
     return (
-        document.penalty_factors is None
+        document.penalty_factors in (None, usual)
         and own == settings.l1_ratio
         and document.certificate.relative_gap <= FINEST_GAP
         and (settings.validation == "given" or not any(document.rows.held_out))

@@ -35,6 +35,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
         default.
     keep : list of str or int
         Names or numbers of columns that are never penalised, so they are always in the model.
+    penalty_factors : dict, optional
+        Factors of the penalty, by name or number of the column, one for all others:
+        ``{"age": 0.5}``.
     l1_ratio : float
         Fraction of the L1 penalty, as in scikit-learn's ``ElasticNet``; the rest is ridge.
     bounds : dict, optional
@@ -76,7 +79,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
         Refuse missing values, or replace them by the mean over all sites.
     na, categorical : lists
         For data frames: codes that mean a missing value, as ``[".", -999]``, and columns whose
-        numbers are codes of levels. Text and categorical columns need no option.
+        numbers are codes of levels. Text and categorical columns need no option. Levels are
+        sorted, and the first is the reference; a dict ``{"ward": ["west", "east"]}`` gives another
+        order.
     min_level : int
         Minimum rows of a text level at some site; rarer levels are pooled.
 

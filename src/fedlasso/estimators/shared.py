@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from fedlasso.errors import FedLassoError, FedLassoWarning
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
-from fedlasso.estimators.table_rows import TableRows, in_python, one_per_row, read_codes
+from fedlasso.estimators.table_rows import (
+    TableRows,
+    in_python,
+    one_per_row,
+    read_codes,
+    read_orders,
+)
 from fedlasso.families import Family
 from fedlasso.federation import Federation, metered
 from fedlasso.federation.ledger import Notify
@@ -42,6 +48,9 @@ from fedlasso.tables import (
 from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
+# Parameters with a value per column, and an example of each.
+_BY_COLUMN = {"bounds": "{'age': (0, None)}", "penalty_factors": "{'age': 0.5}"}
+
 
 @dataclass(eq=False, repr=False)
 class FederatedEstimator(FittedSurface):
@@ -53,6 +62,7 @@ class FederatedEstimator(FittedSurface):
     _: KW_ONLY
     penalty: float | None = None
     keep: Any = ()
+    penalty_factors: Any = None
     l1_ratio: float = 1.0
     bounds: Any = None
     fdr: float = 0.1
@@ -295,10 +305,12 @@ class FederatedEstimator(FittedSurface):
             return federation, self._settings(federation.columns)
         names = tuple(records.X.schema.names)
         settings = self._settings(names)
+        categorical = _names_of("categorical", self.categorical, names)
         how = {
             "missing": self.missing,
             "na": read_codes(self.na),
-            "categorical": _names_of("categorical", self.categorical, names),
+            "categorical": categorical,
+            "levels": read_orders(categorical, self.categorical),
             "min_level": self.min_level,
         }
         federation, self.schema_ = records.open_frame(settings, how, notify)
@@ -316,12 +328,13 @@ class FederatedEstimator(FittedSurface):
         columns = tuple(name for name in columns if name != INTERCEPT)
         values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
         values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
-        bounds = self.bounds or {}
-        if not isinstance(bounds, Mapping):
-            raise FedLassoError(f"bounds is {bounds!r}; give a dict, as {{'age': (0, None)}}")
-        # Column names may not be known yet.
-        bounded = _names_of("bounds", bounds, columns)
-        values["bounds"] = dict(zip(bounded, bounds.values(), strict=bool(columns)))
+        for name, example in _BY_COLUMN.items():
+            given = getattr(self, name) or {}
+            if not isinstance(given, Mapping):
+                raise FedLassoError(f"{name} is {given!r}; give a dict, as {example}")
+            # Column names may not be known yet.
+            named = _names_of(name, given, columns)
+            values[name] = dict(zip(named, given.values(), strict=bool(columns)))
         known = {own.name for own in fields(Settings)}
         own = {name: value for name, value in values.items() if name in known}
         return Settings(family=self.family.name, **own)

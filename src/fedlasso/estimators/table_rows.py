@@ -1,7 +1,7 @@
 """An estimator's rows, in an array or a data frame, as the sites of a federation."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,6 +42,20 @@ def read_codes(na: Any) -> tuple[str, ...]:
     if isinstance(na, str):
         raise FedLassoError(f"na is {na!r}; give a list of codes, as ['.', -999]")
     return tuple(map(str, na))
+
+
+def read_orders(names: Sequence[str], categorical: Any) -> dict[str, tuple[str, ...]]:
+    """Return the levels of categorical columns in their order, as far as they are given."""
+    if not isinstance(categorical, Mapping):
+        return {}
+    for levels in categorical.values():
+        if isinstance(levels, str) or not isinstance(levels, Iterable):
+            raise FedLassoError(
+                f"categorical is {dict(categorical)!r}; give each column a list of its levels, the "
+                "reference first"
+            )
+    orders = [tuple(map(str, levels)) for levels in categorical.values()]
+    return dict(zip(names, orders, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

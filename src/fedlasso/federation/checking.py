@@ -67,11 +67,17 @@ def max_reply_bytes(request: Request[Any], p: int) -> int:
     return 8 * (scalars + sum(map(math.prod, shapes))) + (HEAD_OF_TEXTS if texts else HEAD)
 
 
+def max_answer_bytes(requests: Sequence[Request[Any]], p: int) -> int:
+    """Return the maximum size of the replies to a question or a batch of questions at p columns."""
+    most = sum(max_reply_bytes(request, p) for request in requests)
+    return most if len(requests) == 1 else most + HEAD
+
+
 def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Message:
     """Decode a reply, unless it is longer than any reply to the question."""
     most = max_reply_bytes(request, p)
     if len(data) > most:
-        raise BadReply(site, request, f"{len(data)} bytes, but the reply has at most {most}")
+        raise BadReply(site, request, f"more than the {most} bytes that the reply can have")
     try:
         return decode(data)
     except FedLassoError as error:
@@ -81,9 +87,9 @@ def read_bounded(request: Request[Any], site: str, data: bytes, p: int) -> Messa
 
 def divide_bounded(requests: Sequence[Request[Any]], site: str, data: bytes, p: int) -> list[bytes]:
     """Return the encoded replies to a batch, or a refusal of all of it, unless too long."""
-    most = sum(max_reply_bytes(request, p) for request in requests) + HEAD
+    most = max_answer_bytes(requests, p)
     if len(data) > most:
-        raise BadReply(site, requests[0], f"{len(data)} bytes, but the batch has at most {most}")
+        raise BadReply(site, requests[0], f"more than the {most} bytes that the batch can have")
     if not is_batch(data):
         return [data]
     try:

@@ -83,18 +83,20 @@ class Context:
 def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
     """Return the penalty that settings specify over the sites' columns, at strength one."""
     _check_names("keep", settings.keep, columns)
+    _check_names("penalise by a factor", settings.penalty_factors, columns)
     _check_names("bound", settings.bounds, columns)
     _check_names("give an interval to", settings.named, columns)
     # With an intercept per site the common one is a column of zeros.
     free = (*settings.keep, *([] if settings.site_effects else [INTERCEPT]))
-    weights = np.array([float(name not in free) for name in columns])
+    factors = settings.penalty_factors | dict.fromkeys(free, 0.0)
+    weights = np.array([factors.get(name, 1.0) for name in columns])
     bounds = None
     if settings.bounds:
         ends = [settings.bounds.get(name, (None, None)) for name in columns]
         lower = np.array([-np.inf if low is None else low for low, _ in ends], np.float64)
         upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
         bounds = Bounds(lower, upper)
-    own = None if weights.all() else weights
+    own = None if (weights == 1).all() else weights
     if settings.l1_ratio == 1.0:
         return L1(1.0, own, bounds=bounds)
     return ElasticNet(1.0, own, settings.l1_ratio, bounds=bounds)

@@ -1,6 +1,6 @@
 """The options of a fit, checked before any site is asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Literal
@@ -46,6 +46,7 @@ class Settings:
     family : of the response: a number, yes or no, a count, or a survival time
     ties : how tied survival times are treated
     keep : columns without a penalty, by the sites' names
+    penalty_factors : factors of the penalty of columns, by the sites' names; one for all others
     l1_ratio : the Lasso's fraction of the penalty; the rest is an elastic net's, on squares
     bounds : a lower and an upper bound of coefficients, in the units of the sites' columns
     site_effects : whether every site has an intercept of its own, which stays there; by default if
@@ -74,6 +75,7 @@ class Settings:
     family: str = DEFAULT
     ties: Literal["efron", "breslow"] = "efron"
     keep: tuple[str, ...] = ()
+    penalty_factors: dict[str, float] = field(default_factory=dict)
     l1_ratio: float = 1.0
     site_effects: bool | None = None
     bounds: dict[str, Range] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Settings:
         if self.cv is not None:
             folds(self.cv, self.seed)
         check_bounds(self.bounds)
+        check_factors(self.penalty_factors, self.keep)
         check_limit("uploads", self.uploads)
         check_limit("round_trips", self.round_trips)
         problem = next(self._find_problems(), None)
@@ -206,8 +209,8 @@ class Settings:
         if self.plain:
             return ""
         return (
-            "adaptive and relaxed models need a linear model without unpenalised columns, elastic "
-            "net, bounds and site effects"
+            "adaptive and relaxed models need a linear model without unpenalised columns, penalty "
+            "factors, elastic net, bounds and site effects"
         )
 
     @property
@@ -219,6 +222,11 @@ class Settings:
     def named(self) -> tuple[str, ...]:
         """Columns whose intervals are requested by name."""
         return tuple(name for name in self.intervals if name != SELECTED)
+
+    @property
+    def columns_by_name(self) -> frozenset[str]:
+        """Columns that options name, so that they are predictors."""
+        return frozenset({*self.keep, *self.penalty_factors, *self.bounds, *self.named})
 
     @property
     def infers_selected(self) -> bool:
@@ -266,7 +274,8 @@ class Settings:
 
         Only then are there second moments, adaptive and relaxed fits.
         """
-        special = self.keep or self.site_effects or self.l1_ratio < 1 or self.bounds
+        weighted = self.keep or self.penalty_factors or self.l1_ratio < 1
+        special = weighted or self.site_effects or self.bounds
         return self.response_family.quadratic and not special
 
     @property
@@ -325,6 +334,20 @@ def check_bounds(bounds: Mapping[str, Range]) -> None:
             raise FedLassoError(
                 f"the bounds of {name!r} leave out zero, where every coefficient starts; give a "
                 "lower bound of at most 0 and an upper bound of at least 0"
+            )
+
+
+def check_factors(factors: Mapping[str, float], keep: Collection[str]) -> None:
+    """Refuse factors that are not positive, and columns that have none."""
+    for name, factor in factors.items():
+        if not isinstance(factor, Real) or not 0 < float(factor) < np.inf:
+            raise FedLassoError(
+                f"the penalty factor of {name!r} is {factor!r}; give a number above 0, or keep the "
+                "column without a penalty"
+            )
+        if name in keep:
+            raise FedLassoError(
+                f"column {name!r} is kept without a penalty and has a penalty factor; omit one"
             )
 
 

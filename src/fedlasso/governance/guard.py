@@ -77,6 +77,7 @@ class GuardedSite:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        self.site.draw.cell_rows = self.policy.min_cell_rows
         self.name = self.site.name
         self.columns = self.site.columns
         self.loss = self.site.loss

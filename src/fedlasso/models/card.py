@@ -158,7 +158,7 @@ def _sent(document: ModelDocument) -> str:
 def _settings(document: ModelDocument) -> str:
     settings = document.settings
     values = asdict(settings) | {"procedure": document.procedure}
-    for name in ("keep", "intervals", "bounds"):
+    for name in ("keep", "penalty_factors", "intervals", "bounds"):
         values[name] = ", ".join(values[name]) or None
     values |= {"missing values": document.missing}
     unused = {**settings.without_effect, "validation": settings.cv}

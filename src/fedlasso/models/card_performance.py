@@ -104,12 +104,12 @@ def _charts(document: ModelDocument, found: Assessment) -> str:
         parts.append(_titled(f"ROC curve{one}", f"AUROC {interval_of(found.auroc)}", chart))
     if len(found.groups) > 1:
         chart = draw_svg(lambda ax: plot_calibration(found, ax), "Calibration plot", SQUARE)
-        note = "mean responses with 95% intervals, in groups of rows with similar predictions"
+        note = "mean responses with 95% intervals, in groups of the predicted risk at each site"
         parts.append(_titled("Calibration", note, chart))
     if found.curves:
         size = (WIDE[0], WIDE[1] + 1.5)
         chart = draw_svg(lambda ax: plot_survival(found, ax), "Kaplan-Meier curves", size)
-        note = "by thirds of the predicted risk, with 95% bands"
+        note = "by thirds of the predicted risk at each site, with 95% bands"
         parts.append(_titled("Kaplan-Meier curves", note, chart))
     return f'<div class="pair">{"".join(parts)}</div>' if any(parts) else ""
 

@@ -230,8 +230,9 @@ def find_in_table(table: TableOne, fills: bool) -> list[TableFinding]:
         pooled = column.pooled
         if pooled.sd == 0 or column.levels[1:] == () != column.levels:
             findings.append(TableFinding(False, (), column.name, "is the same in every row"))
-        if pooled.missing:
-            what = f"is missing in {pooled.missing} of {pooled.rows} rows"
+        if pooled.missing != 0:
+            count = "a few" if pooled.missing is None else pooled.missing
+            what = f"is missing in {count} of {pooled.rows} rows"
             remedy = "fill them, or replace them by the mean"
             options = (("missing", "mean"),)
             findings.append(TableFinding(not fills, (), column.name, what, remedy, options))

@@ -1,11 +1,11 @@
 """Where the sites are, in files or on a network, and how files are opened as sites."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
 from fedlasso.tables.repeats import compare_files, find_repeated
 
+V = TypeVar("V")
 # Rows look repeated if this fraction of them does.
 MANY_REPEATED = 0.2
 
@@ -94,12 +95,14 @@ class FileSource(Source, frozen=True, tag="files"):
     target : the response; empty for survival times
     stamps : size and time of every file when the fit started
     categorical : columns whose numbers are codes of levels
+    levels : levels of such columns in their order, the reference first; sorted by default
     """
 
     files: tuple[str, ...]
     target: str = ""
     site_column: str | None = None
     categorical: tuple[str, ...] = ()
+    levels: dict[str, tuple[str, ...]] = {}
     stamps: tuple[tuple[int, int], ...] = ()
 
 
@@ -155,8 +158,8 @@ def open_tables(
     """Return tables, from files or data frames, as sites, with the agreed schema."""
     outcome = source.outcome(settings)
     left_out = [*source.drop, *filter(None, [source.site_column])]
-    named = {*settings.keep, *settings.bounds, *settings.named}
-    how: dict[str, Any] = {"positive": source.positive, "named": named}
+    named = settings.columns_by_name
+    how: dict[str, Any] = {"positive": source.positive, "named": named, "orders": source.levels}
     schema = agree(files, outcome, left_out, source.min_level, notify, **how)
     # Unknown names are refused before the records are read.
     encode_settings(settings, schema)
@@ -208,10 +211,15 @@ def encode_settings(settings: Settings, schema: Schema) -> Settings:
     selected = (name for name in settings.intervals if name == SELECTED)
     return replace(
         settings,
-        bounds={own: ends for name, ends in settings.bounds.items() for own in encode([name])},
+        bounds=_encode_keys(settings.bounds, schema),
         keep=encode(settings.keep),
+        penalty_factors=_encode_keys(settings.penalty_factors, schema),
         intervals=(*encode(settings.named), *selected),
     )
+
+
+def _encode_keys(values: Mapping[str, V], schema: Schema) -> dict[str, V]:
+    return {own: value for name, value in values.items() for own in schema.encode_names([name])}
 
 
 def open_files(source: FileSource) -> list[File]:

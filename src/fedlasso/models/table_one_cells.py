@@ -65,11 +65,11 @@ def _column_cells(column: ColumnSummary) -> list[list[str]]:
         rows = [
             [
                 f"{column.name} = {column.levels[k]}",
-                *(_share(part.counts[k], part.rows - part.missing) for part in parts),
+                *(_share(part.counts[k], part.filled) for part in parts),
             ]
             for k in shown
         ]
-    if any(part.missing for part in parts):
+    if any(part.missing != 0 for part in parts):
         missing = [_share(part.missing, part.rows) for part in parts]
         rows.append([f"{column.name}, missing", *missing])
     return rows

@@ -9,24 +9,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlasso.errors import FedLassoError
-from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Shapes, Signed, Steps
+from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Shapes, Signed
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import Count, R, Shifts, Split
 from fedlasso.numerics import Array, Loss, Response
-from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power
-from fedlasso.sites.ranks import (
-    FEWEST,
-    class_pairs,
-    join_few,
-    square_pairs,
-    survival_pairs,
+from fedlasso.sites.cells import (
+    CELL_ROWS,
+    EVENT_STEP,
+    SLOTS,
+    STRETCHES,
+    THIRDS,
+    count_cells,
+    even,
+    place_times,
+    rank_ends,
+    round_counts,
+    round_sums,
+    weigh_ranks,
 )
-from fedlasso.sites.recalibration import LARGEST_SLOPE, derive
+from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power
+from fedlasso.sites.ranks import class_pairs, spread_pairs, survival_pairs
+from fedlasso.sites.recalibration import check_points, derive
 from fedlasso.sites.site import View
-
-# Ranges of the linear predictor, over so many standard deviations to either side.
-RANGES = 64
-SPREAD = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,18 @@ class Predicted:
             return survival_pairs(self.eta, self.response)
         return class_pairs(self.scores, self.response.y)
 
+    @property
+    def has_both(self) -> bool:
+        """Whether enough rows are of either class, or have an event."""
+        events = float((self.observed > 0).sum())
+        others = len(self.eta) if self.loss.survival else len(self.eta) - events
+        return min(events, others) >= CELL_ROWS
+
+    def enough_pairs(self) -> tuple[Array, Array]:
+        """Return every row's pairs, or none if a few rows would be in all of them."""
+        nothing = np.zeros(len(self.eta))
+        return self.pairs() if self.has_both else (nothing, nothing)
+
 
 class AboutFolds(Request[R]):
     """A question about the predictions of one model per fold, in the columns of a view.
@@ -104,16 +120,11 @@ class AboutFolds(Request[R]):
 
 
 class PredictionSums(Reply):
-    """Rows, and sums of errors of the models and of those without columns.
-
-    Also sums of linear predictors, of their squares, and of survival times.
-    """
+    """Rows, sums of errors of the models and of those without columns, and of survival times."""
 
     rows: Count[int]
     errors: Positive[float]
     empty: Positive[float]
-    scores: float
-    squares: Positive[float]
     times: Positive[float]
 
 
@@ -121,8 +132,8 @@ class PredictionErrors(AboutFolds[PredictionSums]):
     """Errors of fold models, and of a model without columns with the intercept `empty`."""
 
     discloses = Disclosure(
-        "errors of models on rows that they were not fitted to: sums of squares; and sums of "
-        "predictions, their squares and survival times",
+        "errors of models on rows that they were not fitted to: sums of squares; and the sum of "
+        "survival times",
         held_out=True,
     )
     empty: Signed = 0.0
@@ -130,10 +141,8 @@ class PredictionErrors(AboutFolds[PredictionSums]):
     def answer(self, site: View) -> PredictionSums:
         found = self.predict(site, self.empty)
         errors, empty = (max(float(each.sum()), 0.0) for each in found.errors)
-        scores = found.scores
         times = float(found.response.times.sum()) if found.loss.survival else 0.0
-        sums = (float(scores.sum()), float(scores @ scores), times)
-        return PredictionSums(site.rows, errors, empty, *sums)
+        return PredictionSums(site.rows, errors, empty, times)
 
     def expects(self, p: int) -> Shapes:
         return {}
@@ -145,8 +154,6 @@ class PredictionErrors(AboutFolds[PredictionSums]):
             "rows": Bound(rows_power(magnitudes)),
             "errors": squares,
             "empty": squares,
-            "scores": Bound(magnitudes.rows + size, coarse=COARSE),
-            "squares": squares,
         }
 
 
@@ -179,9 +186,8 @@ class RecalibrationAt(AboutFolds[RecalibrationSums]):
         return np.array([[self.intercept, self.slope], [self.large, 1.0], [self.empty, 0.0]])
 
     def answer(self, site: View) -> RecalibrationSums:
-        if not abs(self.slope) <= LARGEST_SLOPE:
-            raise FedLassoError(f"the slope is beyond {LARGEST_SLOPE:g}")
         found = self.predict(site)
+        check_points(found.loss, self.at)
         return RecalibrationSums(*derive(found.loss, found.scores, found.response, self.at))
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
@@ -197,139 +203,155 @@ class RecalibrationAt(AboutFolds[RecalibrationSums]):
 
 
 class ScoreCounts(Reply):
-    """Per range of linear predictors: number of rows, sums of responses and of predictions.
+    """Per twentieth of the risk: number of rows, sums of responses and of predictions.
 
-    `spread` is the sum of squared differences between each row's error and `ratio` times that
-    without columns, rounded to a quarter power of two.
+    A site with few rows counts several twentieths in the middle one. `spread` is the sum of squared
+    differences between each row's error and `ratio` times that without columns, `rank_spread` that
+    of concordant pairs and `concordance` times the comparable ones. Both are rounded to a quarter
+    power of two.
     """
 
     rows: Count[Array]
     observed: Array
     expected: Array
     spread: Positive[float]
+    rank_spread: Positive[float]
 
 
 class ScoreRanges(AboutFolds[ScoreCounts]):
-    """Sums in ranges of the linear predictor; ranges with few rows join their neighbours.
+    """Sums over ranks of the linear predictor at each site, cut by the number of rows alone.
 
-    Cuts are multiples of a power of two, about as far apart as `spread` and `centre` need.
+    Cumulative sums are rounded to what more than one row adds. A `concordance` of zero asks for no
+    spread of pairs.
     """
 
     discloses = Disclosure(
-        "how many rows models put into each of some ranges, none of them with only a few, the sums "
-        "of their responses and predictions, and roughly how far errors differ",
+        "sums of responses and predictions over twentieths of a site's rows, ranked by models, at "
+        "least 5 rows each and rounded to what more than one row adds; and roughly how far errors "
+        "and ranks differ",
         held_out=True,
     )
-    centre: Signed = 0.0
-    spread: float = 1.0
     empty: Signed = 0.0
     ratio: float = 1.0
+    concordance: float = 0.0
 
     def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("rows", "observed", "expected"), (RANGES,))
+        return dict.fromkeys(("rows", "observed", "expected"), (SLOTS,))
 
     def answer(self, site: View) -> ScoreCounts:
         found = self.predict(site, self.empty)
-        place = np.searchsorted(cut_scores(self.centre, self.spread), found.scores, "right")
-        place = join_few(np.bincount(place, minlength=RANGES).astype(np.float64))[place]
+        ends = rank_ends(site.rows, count_cells(site.rows, least_rows(site)))
+        cells = list(weigh_ranks(found.scores, ends))
+        covered = SLOTS // len(cells)
+        rows = np.diff(ends)
 
-        def add(numbers: Array) -> Array:
-            return np.bincount(place, numbers, minlength=RANGES).astype(np.float64)
+        def add(values: Array) -> Array:
+            sums = np.array([own @ values for own in cells])
+            if np.isin(values, (0.0, 1.0)).all():
+                return into_slots(round_counts(sums, EVENT_STEP, rows))
+            return into_slots(round_sums(sums, rows, values))
+
+        def into_slots(sums: Array) -> Array:
+            slots = np.zeros(SLOTS)
+            slots[covered // 2 :: covered] = sums
+            return slots
 
         errors, empty = found.errors
         spread = round_roughly(float(((errors - self.ratio * empty) ** 2).sum()))
-        return ScoreCounts(add(np.ones(len(place))), add(found.observed), add(found.means), spread)
+        ranked = 0.0
+        if self.concordance > 0:
+            comparable, concordant = found.enough_pairs()
+            ranked = round_roughly(spread_pairs(comparable, concordant, self.concordance))
+        return ScoreCounts(into_slots(rows), add(found.observed), add(found.means), spread, ranked)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         # Predictions are linear predictors, or no larger than slopes and responses.
         size = magnitudes.slopes if magnitudes.curved else self.size(magnitudes)
         sums = Bound(max(size, magnitudes.response) + magnitudes.rows + FURTHER)
         errors = Bound(4 * self.size(magnitudes, self.empty) + 2 * FURTHER)
-        counts = Bound(rows_power(magnitudes))
-        return {"rows": counts, "observed": sums, "expected": sums, "spread": errors}
-
-
-def cut_scores(centre: float, spread: float) -> Array:
-    """Return the cuts between ranges of linear predictors."""
-    width = 2.0 ** np.ceil(np.log2(2 * SPREAD * max(spread, 1e-9) / RANGES))
-    first = np.rint(centre / width) - RANGES // 2 + 1
-    return np.asarray(width * (first + np.arange(RANGES - 1)))
+        rows = rows_power(magnitudes)
+        return {
+            "rows": Bound(rows),
+            "observed": sums,
+            "expected": sums,
+            "spread": errors,
+            "rank_spread": Bound(3 * rows),
+        }
 
 
 class PairSums(Reply):
-    """Pairs of rows with a known order, those in the right order, and sums of squares per row."""
+    """Pairs of rows with a known order, and those in the right order."""
 
     comparable: Positive[float]
     concordant: Positive[float]
-    squares: Positive[Array]
 
 
 class PairsAt(AboutFolds[PairSums]):
-    """Concordance of linear predictors and responses within each site."""
+    """Concordance of linear predictors and responses within each site with rows of both classes."""
 
     discloses = Disclosure(
-        "how many pairs of rows models have in the right order, and sums of squares of these "
-        "numbers per row",
+        "how many pairs of rows models have in the right order, at sites with at least 5 rows of "
+        "either class or 5 events",
         held_out=True,
     )
 
     def expects(self, p: int) -> Shapes:
-        return {"squares": (3,)}
+        return {}
 
     def answer(self, site: View) -> PairSums:
-        pairs = self.predict(site).pairs()
-        comparable, concordant = (float(own.sum()) / 2 for own in pairs)
-        return PairSums(comparable, concordant, square_pairs(*pairs))
+        comparable, concordant = (float(own.sum()) / 2 for own in self.predict(site).enough_pairs())
+        return PairSums(comparable, concordant)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        rows = rows_power(magnitudes)
-        pairs = dict.fromkeys(("comparable", "concordant"), Bound(2 * rows))
-        return {**pairs, "squares": Bound(3 * rows)}
+        return dict.fromkeys(("comparable", "concordant"), Bound(2 * rows_power(magnitudes)))
 
 
 class GroupSums(Reply):
-    """Per group of rows and interval of time: numbers of events, and of censored rows."""
+    """Per third of the risk and interval of time: numbers of events, and of censored rows."""
 
     events: Positive[Array]
     censored: Positive[Array]
 
 
 class GroupsAt(AboutFolds[GroupSums]):
-    """Events over time of rows at low, middle and high risk.
+    """Events over time of rows at low, middle and high risk: thirds of each site's rows.
 
-    The groups are cut at two linear predictors; there are `stretches` of time of `length` each, the
-    last one open. Intervals with few rows join their neighbours.
+    Intervals have the `length` rounded up to a power of two, and the last one is open. Rows that
+    have left are counted in fives, and events in pairs.
     """
 
     discloses = Disclosure(
-        "how many rows of three groups had an event, or were censored, in each of some intervals "
-        "of time, none of them with only a few",
+        "how many rows of thirds of a site's rows, ranked by models, had an event, or were "
+        "censored, in each of some intervals of time, counted in fives and events in pairs",
         held_out=True,
     )
-    lower: Signed = 0.0
-    upper: Signed = 0.0
     length: float = 1.0
-    stretches: Steps = 1
 
     def expects(self, p: int) -> Shapes:
-        return dict.fromkeys(("events", "censored"), (3, self.stretches))
+        return dict.fromkeys(("events", "censored"), (THIRDS, STRETCHES))
 
     def answer(self, site: View) -> GroupSums:
         found = self.predict(site)
-        groups = (found.scores > self.lower).astype(np.int64) + (found.scores > self.upper)
-        when = np.floor(found.response.times / self.length)
-        when = np.clip(when, 0, self.stretches - 1).astype(np.int64)
-        sums = np.zeros((2, 3, self.stretches))
-        for group in range(3):
-            own = groups == group
-            counts = np.bincount(when[own], minlength=self.stretches).astype(np.float64)
-            # A group of a few rows is not sent.
-            if counts.sum() >= FEWEST:
-                place = join_few(counts)[when[own]]
-                for kind, events in enumerate((found.response.events, ~found.response.events)):
-                    chosen = place[events[own]]
-                    sums[kind, group] = np.bincount(chosen, minlength=self.stretches)
+        least = least_rows(site)
+        when = place_times(found.response.times, self.length)
+        sums = np.zeros((2, THIRDS, STRETCHES))
+        # Thirds of a few rows are not sent.
+        if site.rows >= THIRDS * least:
+            thirds = weigh_ranks(found.scores, rank_ends(site.rows, THIRDS))
+            for third, own in enumerate(thirds):
+                rows, events = (
+                    np.bincount(when, own * kind, STRETCHES).astype(np.float64)
+                    for kind in (np.ones(site.rows), found.response.events)
+                )
+                gone = round_counts(rows, float(least), np.full(STRETCHES, np.inf))
+                known = round_counts(events, EVENT_STEP, even(gone), whole=False)
+                sums[:, third] = known, gone - known
         return GroupSums(*sums)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         return dict.fromkeys(("events", "censored"), Bound(rows_power(magnitudes)))
+
+
+def least_rows(site: View) -> int:
+    """Return the minimum rows of a cell at a site: that of its policy, and never fewer than 5."""
+    return max(CELL_ROWS, site.draw.cell_rows)

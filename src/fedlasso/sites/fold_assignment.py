@@ -50,6 +50,8 @@ class FoldDraw:
     strata: NDArray[np.bool_] | None = None
     batch: int = BATCH_ROWS
     clusters: Places | None = None
+    # Minimum rows of a cell in the site's policy, if it has one.
+    cell_rows: int = field(default=0, init=False)
     _redraws: dict[str, int | None] = field(default_factory=dict, init=False)
 
     def divide(self, split: str, n: int) -> dict[str, RowIndex]:

@@ -12,6 +12,7 @@ from fedlasso.federation import Disclosure, ModelVector, Positive, Reply, Reques
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, powers_above
 from fedlasso.federation.messages import Directions, Points, R, Times
 from fedlasso.numerics import Array, LeastSquares
+from fedlasso.sites.cells import floor_times, join_events
 from fedlasso.sites.questions import Amount, bound_of_loss
 from fedlasso.sites.site import View
 
@@ -249,11 +250,14 @@ class Hazard(Reply):
 
 
 class BaselineAt(Request[Hazard]):
-    """Cumulative baseline hazard at some times, by Breslow's estimator."""
+    """Cumulative baseline hazard at some times, by Breslow's estimator.
+
+    A site with a policy adds the steps of some events at once, at times on a grid of its own.
+    """
 
     kind = "baseline"
     discloses = Disclosure(
-        "the site's own baseline hazard at some times: when its events were, roughly",
+        "the site's own baseline hazard at some times: when every few of its events were, roughly",
         allowed=False,
         single="every site has a baseline of its own",
     )
@@ -269,7 +273,12 @@ class BaselineAt(Request[Hazard]):
         logs = np.log(f.response.weights) + f.predictor(self.b)
         log_risk = np.logaddexp.accumulate(logs[sets.order][::-1])[::-1][sets.start]
         steps = np.append(0.0, np.cumsum(sets.masses * np.exp(-log_risk)))
-        passed = np.searchsorted(sets.moments, self.times, side="right")
+        times = self.times
+        if site.draw.cell_rows:
+            times = floor_times(times, f.response.times)
+        passed = np.searchsorted(sets.moments, times, side="right")
+        if site.draw.cell_rows:
+            passed = join_events(sets.counts, site.draw.cell_rows)[passed]
         return Hazard(steps[passed], steps=1, operations=site.operations(1) // 2)
 
 

@@ -1,15 +1,11 @@
 """Pairs of rows in the right order: concordance, the area under the ROC curve, and their errors."""
 
-from typing import Any
-
 import numpy as np
 
 from fedlasso.numerics import Array, Response
 
 # Rows that are compared with all others at once.
 PAIR_BLOCK = 1000
-# Rows that may be distinguished in a count.
-FEWEST = 5
 
 
 def survival_pairs(eta: Array, response: Response) -> tuple[Array, Array]:
@@ -53,42 +49,9 @@ def count_pairs(eta: Array, response: Response) -> tuple[float, float]:
     return float(comparable.sum()) / 2, float(concordant.sum()) / 2
 
 
-def concordance_error(value: float, pairs: float, squares: Any) -> float:
-    """Return the standard error of a fraction of concordant pairs, by the infinitesimal jackknife.
+def spread_pairs(comparable: Array, concordant: Array, value: float) -> float:
+    """Return the sum of squares behind the standard error of a fraction of concordant pairs.
 
-    `squares` are sums over rows of n^2, n c and c^2, for n comparable and c concordant pairs.
+    Its root over the number of pairs is the infinitesimal jackknife's standard error.
     """
-    nn, nc, cc = squares
-    return float(np.sqrt(max(cc - 2 * value * nc + value**2 * nn, 0.0))) / max(pairs, 1.0)
-
-
-def square_pairs(comparable: Array, concordant: Array) -> Array:
-    """Return the sums of squares and products that `concordance_error` takes."""
-    return np.array(
-        [comparable @ comparable, comparable @ concordant, concordant @ concordant], np.float64
-    )
-
-
-def join_few(counts: Array) -> Any:
-    """Return where each cell is counted, so that each has no rows or `FEWEST` and more.
-
-    Neighbours are joined from the first cell on, and counted at their middle row.
-    """
-    place = np.arange(len(counts))
-    groups: list[list[int]] = [[]]
-    held = 0.0
-    for k in np.flatnonzero(counts):
-        groups[-1].append(int(k))
-        held += counts[k]
-        if held >= FEWEST:
-            groups.append([])
-            held = 0.0
-    left = groups.pop()
-    if left and groups:
-        groups[-1] += left
-    elif left:
-        groups.append(left)
-    for group in groups:
-        below = np.cumsum(counts[group])
-        place[group] = group[int(np.searchsorted(below, below[-1] / 2))]
-    return place
+    return float(((concordant - value * comparable) ** 2).sum())

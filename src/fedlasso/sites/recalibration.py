@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array, Loss, Response
 
 # Three fits side by side: intercept and slope, the intercept of a slope of one (calibration in the
@@ -18,6 +19,12 @@ STEPS = 25
 CONVERGED = 1e-3
 # Classes are separable where slopes grow beyond this.
 LARGEST_SLOPE = 16.0
+LARGEST_INTERCEPT = 60.0
+# Minimum effective rows of the curvature at a point.
+EFFECTIVE_ROWS = 10.0
+# Sums for curved losses have so many bits below their standard errors: enough for a calibration,
+# too few to separate the rows in sums at many points.
+ROUNDED_BITS = 12
 # Slopes (3, 2), and second derivatives (3, 3): of the intercept, both, and the slope.
 Derivatives = tuple[Array, Array]
 
@@ -31,17 +38,48 @@ class Recalibrated:
     known: NDArray[np.bool_]
 
 
+def check_points(loss: Loss, at: Array) -> None:
+    """Refuse intercepts and slopes of a curved loss that no calibration needs."""
+    if not loss.quadratic and not (np.abs(at) <= [LARGEST_INTERCEPT, LARGEST_SLOPE]).all():
+        limits = f"{LARGEST_INTERCEPT:g} or slope beyond {LARGEST_SLOPE:g}"
+        raise FedLassoError(f"an intercept beyond {limits} is not answered")
+
+
 def derive(loss: Loss, scores: Array, response: Response, at: Array) -> Derivatives:
-    """Return derivatives of the loss in intercept and slope; `scores` are without the offset."""
+    """Return derivatives of the loss in intercept and slope; `scores` are without the offset.
+
+    They are zero where a curved loss has its curvature in a few rows only: there a sum would be
+    about those rows.
+    """
     V = np.column_stack([np.ones(len(scores)), scores])
-    slopes = []
-    curvature = []
-    for point in at:
+    slopes = np.zeros((len(at), 2))
+    curvature = np.zeros((len(at), 3))
+    for k, point in enumerate(at):
         eta = response.offset + V @ point
+        if not loss.quadratic and not rests_on_many(loss.row_curvature(eta, response)):
+            continue
         H = V.T @ loss.curve(eta, response, V)
-        slopes.append(V.T @ loss.slopes(eta, response))
-        curvature.append([H[0, 0], H[0, 1], H[1, 1]])
-    return np.array(slopes), np.array(curvature)
+        terms = loss.slopes(eta, response)
+        slopes[k] = V.T @ terms
+        curvature[k] = [H[0, 0], H[0, 1], H[1, 1]]
+        if not loss.quadratic:
+            sizes = np.linalg.norm(V * terms[:, None], axis=0)
+            slopes[k] = round_to(slopes[k], sizes)
+            a, _, c = curvature[k]
+            curvature[k] = round_to(curvature[k], np.array([a, np.sqrt(a * c), c]))
+    return slopes, curvature
+
+
+def rests_on_many(weights: Array) -> bool:
+    """Return whether weights are those of enough effective rows, (sum w)^2 / sum w^2."""
+    least = min(EFFECTIVE_ROWS, len(weights) / 2)
+    return float(weights.sum()) ** 2 >= least * float(weights @ weights)
+
+
+def round_to(numbers: Array, sizes: Array) -> Array:
+    """Round numbers to a fraction of their standard errors, up to a power of two."""
+    steps = np.ldexp(1.0, np.frexp(sizes)[1] - ROUNDED_BITS)
+    return np.asarray(np.rint(numbers / steps) * steps)
 
 
 def recalibrate(ask: Callable[[Array], Derivatives], quadratic: bool) -> Recalibrated:

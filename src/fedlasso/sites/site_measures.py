@@ -8,7 +8,8 @@ from fedlasso.federation import Disclosure, Positive, Reply, Shapes
 from fedlasso.federation.messages import Count
 from fedlasso.numerics import Array, Sample
 from fedlasso.sites.assessing import AboutFolds
-from fedlasso.sites.ranks import FEWEST, concordance_error, square_pairs
+from fedlasso.sites.cells import CELL_ROWS
+from fedlasso.sites.ranks import spread_pairs
 from fedlasso.sites.recalibration import BOTH, LARGE, derive, recalibrate
 from fedlasso.sites.site import View
 
@@ -50,7 +51,7 @@ class SiteMeasures(AboutFolds[SiteSums]):
             constant = constant + whole.find_effect(constant)
         errors, empty = replace(found, empty=constant).errors
         weight = response.weight
-        if site.rows >= 2 * FEWEST:
+        if site.rows >= 2 * CELL_ROWS:
             spread = float(np.std(errors)) * np.sqrt(site.rows)
             measured["error"] = float(errors.sum()) / weight, spread / weight
             total = float(empty.sum())
@@ -60,17 +61,15 @@ class SiteMeasures(AboutFolds[SiteSums]):
                 measured["explained"] = 1 - ratio, off / total
         pairs = 0.0
         classes = found.has_classes
-        events = float((found.observed > 0).sum())
-        enough = min(events, site.rows if loss.survival else site.rows - events) >= FEWEST
-        if (loss.survival or classes) and enough:
+        if (loss.survival or classes) and found.has_both:
             comparable, concordant = found.pairs()
             pairs = float(comparable.sum()) / 2
             if pairs > 0:
                 value = float(concordant.sum()) / 2 / pairs
-                squares = square_pairs(comparable, concordant)
                 name = "concordance" if loss.survival else "auroc"
-                measured[name] = value, concordance_error(value, pairs, squares)
-        if loss.intercept and (enough or not classes) and site.rows >= 2 * FEWEST:
+                off = float(np.sqrt(spread_pairs(comparable, concordant, value)))
+                measured[name] = value, off / pairs
+        if loss.intercept and (found.has_both or not classes) and site.rows >= 2 * CELL_ROWS:
             fitted = recalibrate(
                 lambda at: derive(loss, found.scores, response, at), loss.quadratic
             )

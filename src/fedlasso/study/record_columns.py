@@ -86,6 +86,7 @@ _SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENA
     **{f"ar-{digits}": f"Correlation 0.{digits}" for digits in ("98", "995", "999")},
     "noise-by-column": "Noise depends on a column",
     "bad-leverage": "1% bad leverage",
+    "corrupted-rows": "1% corrupted rows",
     "correlated": "Correlated predictors",
     "heterogeneous": "Different site distributions",
     "deviating-0": "Sites do not deviate",

@@ -32,6 +32,8 @@ GROWTH = 1.0
 BAD = 0.01
 FARTHER = 3.0
 ERROR = 4.0
+# Corrupted rows, as many: spread of the values that replace their columns.
+CORRUPT = 5.0
 # Levels of the factors whose dummies come first, and the range of rare columns' frequencies.
 LEVELS = (3, 4, 5, 6, 8, 10)
 RARE = (0.01, 0.1)
@@ -173,6 +175,20 @@ def draw_leverage(rows: Sequence[int], truth: Array, rng: np.random.Generator) -
     return DesignRows(X, np.where(bad, ERROR, 0.0), np.ones(len(X)))
 
 
+def draw_corrupted(rows: Sequence[int], truth: Array, rng: np.random.Generator) -> DesignRows:
+    """Draw normal columns; a few rows have responses that belong to other values than these.
+
+    Offsets are in units of the noise for as much noise as signal.
+    """
+    X = _normal(sum(rows), truth.size, rng)
+    bad = rng.permutation(len(X)) < BAD * len(X)
+    right = X[bad]
+    X[bad] = CORRUPT * rng.standard_normal(right.shape)
+    offset = np.zeros(len(X))
+    offset[bad] = (right - X[bad]) @ truth / (float((X @ truth).std()) or 1.0)
+    return DesignRows(X, offset, np.ones(len(X)))
+
+
 DESIGNS: dict[str, DrawDesign] = {
     "digits": draw_digits,
     "spectra": draw_spectra,
@@ -183,6 +199,7 @@ DESIGNS: dict[str, DrawDesign] = {
     "visits": draw_visits,
     "noisy-column": draw_noisy_column,
     "leverage": draw_leverage,
+    "corrupted": draw_corrupted,
 }
 
 

@@ -74,6 +74,7 @@ CELLS = (
     _cell("ar-999", correlations=(0.999,), sizes=(200, 200, 200), snr=4.0),
     _cell("noise-by-column", design="noisy-column", nonzeros=5),
     _cell("bad-leverage", design="leverage"),
+    _cell("corrupted-rows", design="corrupted"),
 )
 METHODS = (OURS, ONE, MANY, FED, BH, BEST)
 # What a note says if the tool does not promise its rate.

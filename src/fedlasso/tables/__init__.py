@@ -25,4 +25,5 @@ from fedlasso.tables.text_columns import OTHER as OTHER
 from fedlasso.tables.text_columns import agree_levels as agree_levels
 from fedlasso.tables.text_columns import common_levels as common_levels
 from fedlasso.tables.text_columns import count_others as count_others
+from fedlasso.tables.text_columns import level_rows as level_rows
 from fedlasso.tables.text_columns import union_levels as union_levels

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import permutations
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +18,13 @@ from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of, to_float, to_texts
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
-from fedlasso.tables.text_columns import MIN_LEVEL, OTHER, classify_texts, read_levels
+from fedlasso.tables.text_columns import (
+    MIN_LEVEL,
+    OTHER,
+    classify_texts,
+    put_in_order,
+    read_levels,
+)
 
 ColumnKind = Literal["number", "text", "empty"]
 
@@ -91,12 +98,14 @@ def agree(
     *,
     positive: str | None = None,
     named: Collection[str] = (),
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Schema:
     """Return one schema for all files, in the first one's order; refuse different names.
 
     Text levels with fewer than `min_level` rows at every site are pooled. `positive` is the text of
     the target that is 1. Columns that identify the rows are left out, unless they are `named`.
-    `notify` receives what is left out or looks like a mistake.
+    Levels are sorted, unless `orders` has an order for their column. `notify` receives what is left
+    out or looks like a mistake.
     """
     out = {*leave_out, *_find_identifiers(files, {*outcome.names, *leave_out, *named}, notify)}
     described = [(file, _describe(file, outcome, out, notify)) for file in files]
@@ -123,6 +132,7 @@ def agree(
     columns = [column for name, column in merged.items() if name not in outcome.names]
     texts = [column.name for column in columns if column.kind == "text"]
     levels = read_levels(files, texts, min_level, notify)
+    levels |= {name: put_in_order(levels[name], orders[name]) for name in {*levels} & {*orders}}
     for name, own in levels.items():
         if len(own) == 1:
             held = f"holds {own[0]!r} in every row of all sites"

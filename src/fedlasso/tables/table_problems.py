@@ -11,7 +11,7 @@ from fedlasso.tables.files import File
 from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
 from fedlasso.tables.repeats import compare_files
 from fedlasso.tables.targets import count_rows
-from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
+from fedlasso.tables.text_columns import MAX_LEVELS, OTHER, level_rows
 
 # Numbers and texts that often mean a missing value.
 CODES = (-9, -99, -999, -9999, 9, 99, 999, 9999)
@@ -119,15 +119,16 @@ def _find_levels(
     if outcome:
         return
     drop = (("drop", name),)
-    common = {v for levels in per_site.values() for v, n in levels.items() if n >= min_level}
+    fewest = level_rows(min_level)
+    common = {v for levels in per_site.values() for v, n in levels.items() if n >= fewest}
     rare = sorted({v for levels in per_site.values() for v in levels} - common)
     if not common or len(common) > MAX_LEVELS:
-        how = f"{len(common)} levels have {min_level} rows or more at some site"
+        how = f"{len(common)} levels have {fewest} rows or more at some site"
         yield TableFinding(True, (), name, how, "group them, or leave the column out", drop)
     elif rare:
         some = ", ".join(map(repr, rare[:3])) + (" ..." if len(rare) > 3 else "")
         who = "a level has" if len(rare) == 1 else f"{len(rare)} levels have"
-        what = f"{who} fewer than {min_level} rows at every site ({some})"
+        what = f"{who} fewer than {fewest} rows at every site ({some})"
         remedy = f"a fit pools them as {OTHER!r}; group them yourself"
         yield TableFinding(False, (), name, what, remedy)
     for level in sorted(common.difference(alike)):

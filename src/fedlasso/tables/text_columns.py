@@ -73,10 +73,24 @@ def _first(true: Any) -> int:
     return int(np.argmax(pc.fill_null(true, False).to_numpy()))
 
 
+def level_rows(min_level: int) -> int:
+    """Return the rows that a level needs: beyond the default, the next of 20, 40, 80 and so on.
+
+    With any number a coordinator could find the rows of every level at a site.
+    """
+    rows = min_level
+    if min_level > MIN_LEVEL:
+        rows = MIN_LEVEL
+        while rows < min_level:
+            rows *= 2
+    return rows
+
+
 def common_levels(values: Any, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
-    """Return the levels with at least `min_level` rows at one site, sorted."""
+    """Return the levels with at least `level_rows` rows at one site, sorted."""
     counts = values.drop_null().value_counts().to_pylist()
-    return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= min_level))
+    fewest = level_rows(min_level)
+    return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= fewest))
 
 
 def count_others(values: Any, levels: Sequence[str]) -> int:
@@ -105,8 +119,8 @@ def agree_levels(
     levels = tuple(level for level in union_levels(per_site) if level != OTHER)
     if others and not levels:
         raise FedLassoError(
-            f"text column {name!r}: no level has {min_level} rows or more at any site; group the "
-            "levels, lower --min-level, or --drop it if it identifies rows"
+            f"text column {name!r}: no level has {level_rows(min_level)} rows or more at any site; "
+            "group the levels, lower --min-level, or --drop it if it identifies rows"
         )
     if len(levels) > MAX_LEVELS:
         raise FedLassoError(
@@ -116,6 +130,12 @@ def agree_levels(
     if others or any(OTHER in own for own in per_site):
         return (*levels, OTHER)
     return levels
+
+
+def put_in_order(levels: Sequence[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Return levels in a given order; those that it lacks come last, as `OTHER` does."""
+    places = {level: k for k, level in enumerate(order)}
+    return tuple(sorted(levels, key=lambda level: places.get(level, len(places))))
 
 
 def read_levels(
@@ -139,5 +159,6 @@ def read_levels(
                 rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
     agreed = {name: agree_levels(name, common[name], others[name], min_level) for name in names}
     for where in chain.from_iterable(rare.values()):
-        notify(f"warning: {where} have levels with fewer than {min_level} rows, now {OTHER!r}")
+        fewest = level_rows(min_level)
+        notify(f"warning: {where} have levels with fewer than {fewest} rows, now {OTHER!r}")
     return agreed

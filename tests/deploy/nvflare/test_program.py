@@ -4,7 +4,9 @@ import io
 import json
 import pkgutil
 import shutil
+import threading
 import zipfile
+from multiprocessing.connection import Listener
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +19,10 @@ from nvflare.private.admin_defs import Message, MsgHeader, ReturnCode
 from nvflare.private.defs import RequestHeader
 from nvflare.private.fed.utils.app_deployer import AppDeployer
 
+from fedlasso.deploy.network import BoundedLine
 from fedlasso.deploy.nvflare.job import CLASSES, is_ours, write_job
+from fedlasso.deploy.nvflare.line import JobLine
+from fedlasso.deploy.nvflare.member import Relay
 from fedlasso.deploy.nvflare.restrictions import JobRequestProcessor
 
 JOB = "24de69e4-9ee5-4520-a625-f30ff5170967"
@@ -126,3 +131,45 @@ def test_the_identity_of_a_job_leads_out_of_no_folder(engine: Path, app: Path) -
     # The engine by itself removes whatever folder the server names.
     ask(inner, engine, app, "../books")
     assert not books.exists()
+
+
+class Talker(Relay):
+    """A relay to a site whose replies have a million bytes."""
+
+    def _ask(self, head: Any, data: bytes) -> list[tuple[str, str, bytes]]:
+        return [("a", "reply", bytes(1_000_000))]
+
+
+class Loading:
+    """A connection that notes the sizes that it was asked to load."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.sizes: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+    def recv_bytes(self, most: int | None = None) -> bytes:
+        data: bytes = self.connection.recv_bytes(most)
+        self.sizes.append(len(data))
+        return data
+
+
+def test_a_long_reply_is_not_loaded(tmp_path: Path) -> None:
+    address = str(tmp_path / "line")
+    with Listener(address, family="AF_UNIX") as listener:
+        relay = threading.Thread(target=Talker(address).run)
+        relay.start()
+        with listener.accept() as accepted:
+            loading: Any = Loading(accepted)
+            line = JobLine(loading, SimpleNamespace(connected=lambda: {"a": 0.0}))  # type: ignore[arg-type]
+            assert isinstance(line, BoundedLine)
+            line.limit = 1000
+            (answer,) = line.exchange(["a"], b"", 30.0)
+            assert len(answer.data) == 1001
+            assert max(loading.sizes) == 1001
+            line.limit = None
+            (answer,) = line.exchange(["a"], b"", 30.0)
+            assert len(answer.data) == 1_000_000
+        relay.join()

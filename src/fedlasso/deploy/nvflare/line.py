@@ -84,12 +84,15 @@ class JobLine:
     def __init__(self, connection: Connection, console: Console) -> None:
         self._connection = connection
         self._console = console
+        self.limit: int | None = None
 
     def exchange(
         self, sites: Sequence[str], question: bytes, seconds: float, echo: bool = False
     ) -> list[Answer]:
         """Send a question to these sites; with `echo` they only send it back, for benchmarks."""
-        head = {"to": list(sites), "timeout": seconds, "echo": echo}
+        head = {"to": list(sites), "timeout": seconds, "echo": echo, "limit": self.limit}
+        # One byte more shows that a reply is long.
+        most = None if self.limit is None else self.limit + 1
         end = time.monotonic() + seconds + 30
         try:
             self._connection.send_bytes(json.dumps(head).encode())
@@ -101,7 +104,7 @@ class JobLine:
                 if time.monotonic() > end:
                     raise Interrupted("the server does not answer; restart it")
             kinds = json.loads(self._connection.recv_bytes())
-            return [Answer(site, kind, self._connection.recv_bytes()) for site, kind in kinds]
+            return [Answer(site, kind, self._connection.recv_bytes(most)) for site, kind in kinds]
         except (EOFError, OSError):
             remedy = "`fedlasso federation status` shows which"
             raise Interrupted(f"the server or a site stopped; {remedy}") from None

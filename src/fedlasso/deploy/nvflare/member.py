@@ -32,8 +32,10 @@ class Relay:
                 answers = self._ask(head, line.recv_bytes())
                 kinds = [(site, kind) for site, kind, _ in answers]
                 line.send_bytes(json.dumps(kinds).encode())
+                # A longer reply is refused, so the rest of it need not be loaded.
+                limit = head.get("limit")
                 for _, _, data in answers:
-                    line.send_bytes(data)
+                    line.send_bytes(data if limit is None else data[: limit + 1])
 
     def _ask(self, head: Any, data: bytes) -> list[tuple[str, str, bytes]]:
         began = time.monotonic()

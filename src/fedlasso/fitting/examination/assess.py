@@ -64,16 +64,14 @@ from fedlasso.sites.assessing import (
     RecalibrationAt,
     ScoreCounts,
     ScoreRanges,
-    cut_scores,
 )
-from fedlasso.sites.ranks import FEWEST
+from fedlasso.sites.cells import CELL_ROWS, STRETCHES, time_width
 from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Recalibrated, recalibrating
 from fedlasso.sites.site_measures import SITE_MEASURES, SiteMeasures, SiteSums
 
 # Second moments of folds for the card alone: at most so many vectors.
 MOST_MOMENTS = 300
-# Intervals of time, up to so many mean times.
-TIME_INTERVALS = 30
+# Survival curves go up to so many mean times, or more.
 LAST_TIME = 2.0
 # Sites that are left out in turn, and numbers in the table, at most.
 MOST_SITES = 12
@@ -175,18 +173,19 @@ class Assessing:
         sums, *paired = yield self._prepare(*questions)
         rows = sums.rows
         dispersion = self.dispersion(sums.errors / max(rows, 1))
-        mean = sums.scores / max(rows, 1)
-        sd = float(np.sqrt(max(sums.squares / max(rows, 1) - mean**2, 0.0))) or 1.0
         ratio = sums.errors / sums.empty if sums.empty > 0 else 1.0
-        ranges = ScoreRanges(*self._asked, centre=mean, spread=sd, empty=empty, ratio=ratio)
+        right = 0.0
+        if paired and paired[0].comparable:
+            right = paired[0].concordant / paired[0].comparable
+        ranges = ScoreRanges(*self._asked, empty=empty, ratio=ratio, concordance=right)
         (counts,) = yield self._prepare(ranges)
         explained = None
         if sums.empty > 0:
             explained = around(1 - ratio, float(np.sqrt(counts.spread)) / sums.empty)
-        pairs = concordance_of(paired[0]) if ranked else None
+        pairs = concordance_of(paired[0], counts) if paired else None
         curves: tuple[SurvivalCurve, ...] = ()
         if "survival curves" in shown:
-            curves = yield from self._curves(ranges, counts, LAST_TIME * sums.times / max(rows, 1))
+            curves = yield from self._curves(LAST_TIME * sums.times / max(rows, 1))
         sites = yield from self.ask_sites()
         return Assessment(
             rows=rows,
@@ -265,7 +264,7 @@ class Assessing:
         )
 
     def groups_of(self, counts: ScoreCounts, dispersion: float) -> tuple[CalibrationGroup, ...]:
-        """Return neighbouring ranges joined to about ten groups of equal size."""
+        """Return neighbouring twentieths joined to about ten groups of equal size."""
         found = []
         for own in join_ranges(counts.rows):
             rows = float(counts.rows[own].sum())
@@ -283,16 +282,11 @@ class Assessing:
             found.append(CalibrationGroup(round(rows), *values))
         return tuple(found)
 
-    def _curves(
-        self, ranges: ScoreRanges, counts: ScoreCounts, last: float
-    ) -> Steps[tuple[SurvivalCurve, ...]]:
-        """Return survival by thirds of the risk."""
-        below = np.cumsum(counts.rows)[:-1] / max(counts.rows.sum(), 1)
-        cuts = cut_scores(ranges.centre, ranges.spread)
-        lower, upper = (float(cuts[np.abs(below - k / 3).argmin()]) for k in (1, 2))
-        length = last / TIME_INTERVALS or 1.0
-        (sums,) = yield self._prepare(GroupsAt(*self._asked, lower, upper, length, TIME_INTERVALS))
-        return survival_curves(sums, length, FEWEST * len(self.view.sites))
+    def _curves(self, last: float) -> Steps[tuple[SurvivalCurve, ...]]:
+        """Return survival by thirds of the risk at each site."""
+        width = time_width(last / STRETCHES)
+        (groups,) = yield self._prepare(GroupsAt(*self._asked, width))
+        return survival_curves(groups, width, CELL_ROWS * len(self.view.sites))
 
 
 def find_local(federation: Federation) -> tuple[Site, ...]:

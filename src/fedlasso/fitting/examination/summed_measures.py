@@ -6,7 +6,6 @@ from fedlasso.fitting.examination.assessment import Calibration, Measure, Surviv
 from fedlasso.fitting.examination.intervals import around, greenwood, within_one
 from fedlasso.numerics import Array
 from fedlasso.sites.assessing import GroupSums, PairSums, ScoreCounts
-from fedlasso.sites.ranks import concordance_error
 from fedlasso.sites.recalibration import BOTH, LARGE, Recalibrated
 
 # Groups of a calibration plot, and their minimum of rows.
@@ -24,7 +23,7 @@ def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibratio
 
 
 def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:
-    """Return false and true positive rates at the cuts between ranges."""
+    """Return false and true positive rates at the cuts between twentieths."""
     events = counts.observed
     others = counts.rows - counts.observed
     if not events.sum() or not others.sum():
@@ -34,16 +33,16 @@ def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:
     return tuple(dict.fromkeys(points))
 
 
-def concordance_of(pairs: PairSums) -> Measure | None:
+def concordance_of(pairs: PairSums | None, counts: ScoreCounts) -> Measure | None:
     """Return the fraction of comparable pairs in the right order."""
-    if not pairs.comparable:
+    if pairs is None or not pairs.comparable:
         return None
     value = pairs.concordant / pairs.comparable
-    return within_one(value, concordance_error(value, pairs.comparable, pairs.squares))
+    return within_one(value, float(np.sqrt(counts.rank_spread)) / pairs.comparable)
 
 
 def join_ranges(rows: Array) -> list[Array]:
-    """Return neighbouring ranges joined to groups of about equal numbers of rows."""
+    """Return neighbouring twentieths joined to groups of about equal numbers of rows."""
     whole = float(rows.sum())
     groups: list[list[int]] = [[]]
     count = max(min(GROUPS, int(whole // GROUP_ROWS)), 1)

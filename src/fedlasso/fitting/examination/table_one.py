@@ -13,11 +13,12 @@ from fedlasso.federation.messages import add_up
 from fedlasso.fitting.steps import Steps, drive
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
+from fedlasso.sites.cells import CELL_ROWS
 from fedlasso.sites.standardising import ask_orders, read_orders
 from fedlasso.sites.views import ColumnSizes, ColumnSums
 
 # Counts of fewer rows at a site are withheld.
-MIN_CELL = 5
+MIN_CELL = CELL_ROWS
 # Relative rounding error of sums.
 ROUNDING = 1e-9
 
@@ -27,14 +28,19 @@ class Summary:
     """A column at one site, or pooled; None where a number is withheld because few rows have it.
 
     `counts` has the rows at each level of a column of levels. Rows without a value are in
-    `missing` and in no other number but `rows`.
+    `missing` and in no other number but `rows`; `filled` are the others.
     """
 
     rows: int
-    missing: int
+    missing: int | None
     mean: float | None = None
     sd: float | None = None
     counts: tuple[int | None, ...] = ()
+
+    @property
+    def filled(self) -> int:
+        """Rows with a value; all rows where the number of missing values is withheld."""
+        return self.rows - (self.missing or 0)
 
 
 @dataclass(frozen=True)
@@ -143,10 +149,11 @@ def _describe(
     levels = listed.levels or (("0", "1") if pooled.binary else ())
     if not levels:
         summaries = [part.describe_numbers() for part in (pooled, *each)]
-        if any(0 < s.rows - s.missing < MIN_CELL for s in summaries[1:]):
+        if any(0 < s.filled < MIN_CELL for s in summaries[1:]):
             summaries[1:] = [replace(s, mean=None, sd=None) for s in summaries[1:]]
-        if 0 < summaries[0].rows - summaries[0].missing < MIN_CELL:
+        if 0 < summaries[0].filled < MIN_CELL:
             summaries = [replace(s, mean=None, sd=None) for s in summaries]
+        summaries = _withhold_missing(summaries)
         return ColumnSummary(listed.name, "number", (), tuple(summaries[1:]), summaries[0])
     counts = [part.count_levels() for part in (pooled, *each)]
     own = _withhold(counts[1:], counts[0])
@@ -156,19 +163,33 @@ def _describe(
         Summary(part.rows, part.missing, counts=tuple(counted))
         for part, counted in zip(parts, (*whole, *own), strict=True)
     ]
+    summaries = _withhold_missing(summaries)
     return ColumnSummary(listed.name, "levels", levels, tuple(summaries[1:]), summaries[0])
 
 
 def _withhold(sites: list[list[int]], pooled: list[int]) -> list[list[int | None]]:
     """Withhold a level at all of these sites where one has few rows of it.
 
-    The smallest other level goes with a single one, which could be computed from the others.
+    The smallest other levels go with it, until at least two levels and enough rows of every site
+    are withheld together: a single one, or the sum of a few, could be computed from the others.
     """
-    few = {k for counts in sites for k, count in enumerate(counts) if 0 < count < MIN_CELL}
-    others = [k for k in range(len(pooled)) if k not in few]
-    if len(few) == 1 and others:
-        few.add(min(others, key=lambda k: pooled[k]))
-    return [[None if k in few else n for k, n in enumerate(counts)] for counts in sites]
+    hidden = {k for counts in sites for k, count in enumerate(counts) if 0 < count < MIN_CELL}
+    others = sorted(set(range(len(pooled))) - hidden, key=lambda k: -pooled[k])
+
+    def exposed() -> bool:
+        together = [sum(counts[k] for k in hidden) for counts in sites]
+        return len(hidden) == 1 or any(0 < count < MIN_CELL for count in together)
+
+    while hidden and others and exposed():
+        hidden.add(others.pop())
+    return [[None if k in hidden else n for k, n in enumerate(counts)] for counts in sites]
+
+
+def _withhold_missing(summaries: list[Summary]) -> list[Summary]:
+    """Withhold the numbers of missing values, the pooled one first, where a site has few."""
+    if not any(0 < (summary.missing or 0) < MIN_CELL for summary in summaries):
+        return summaries
+    return [replace(s, missing=None) if s.missing else s for s in summaries]
 
 
 class _Part:

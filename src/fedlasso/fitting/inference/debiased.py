@@ -20,6 +20,7 @@ from fedlasso.families import family_of
 from fedlasso.federation import Federation
 from fedlasso.fitting.at_penalty import fit_any_loss, solve_squares
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.few_rows import ask_rows
 from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
 from fedlasso.fitting.local_penalty import fix_penalty
 from fedlasso.fitting.result import Fit
@@ -86,6 +87,7 @@ class Start:
     noise_inflation : assumed noise variance over that of the average row
     batches : degrees of freedom of errors from batches of rows; zero for errors of the model
     clusters : number of clusters that batches are made of, zero for rows
+    few_rows : what a few rows far from the others do to the estimates, if there is a sign of such
     """
 
     federation: Federation
@@ -98,6 +100,7 @@ class Start:
     noise_inflation: float = 1.0
     batches: float = 0.0
     clusters: float = 0.0
+    few_rows: str = ""
 
     @classmethod
     def at(
@@ -285,11 +288,16 @@ class Start:
         variances = np.divide(variances, own**2, out=np.zeros_like(own), where=known)
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
 
-    def with_batches(self) -> Start:
+    def with_batches(self, seed: int = 0) -> Start:
         """Ask for how many batches of rows there are; too few leave the model's errors in place."""
-        sums = self.federation.total(BatchSlopes(self.b, np.eye(self.problem.p, 1)))
+        sums, few_rows = ask_rows(self, seed)
         enough = sums.degrees >= (FEWEST_CLUSTERED if sums.clusters else FEWEST_BATCHES)
-        return replace(self, batches=sums.degrees if enough else 0.0, clusters=sums.clusters)
+        return replace(
+            self,
+            batches=sums.degrees if enough else 0.0,
+            clusters=sums.clusters,
+            few_rows=few_rows if enough else "",
+        )
 
     def _find_ratios(self, directions: Array) -> Array:
         """Return variances of slopes in batches over those of the model."""

@@ -13,6 +13,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.few_rows import FEW_ROWS
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
@@ -218,9 +219,11 @@ class _Inference:
     def with_batches(self, start: Start) -> Start:
         """Take errors from batches of rows, if the sites send them."""
         try:
-            start = start.with_batches()
+            start = start.with_batches(self.settings.seed)
         except Refused as refusal:
             self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
+        if start.few_rows:
+            self.notes.append(FEW_ROWS.format(start.few_rows))
         if start.clusters and not start.batches:
             self.notes.append(
                 "cannot promise the false discovery rate or the level of intervals here: there are "
