@@ -19,11 +19,11 @@ import numpy as np
 from fedlasso.errors import CannotFit, Refused, SameResponse
 from fedlasso.federation import Prepared, ask_together, metered
 from fedlasso.fitting.budget import LAST_TRIPS, Budget
+from fedlasso.fitting.dialogue import Dialogue, Send, drive
 from fedlasso.fitting.error_path import ErrorPath
 from fedlasso.fitting.gradient_tuning import curve_of
 from fedlasso.fitting.points import Point, PointSet
 from fedlasso.fitting.split_points import Asked, JudgedSplit, SplitPoints
-from fedlasso.fitting.steps import Send, Steps, drive
 from fedlasso.fitting.tuning import CandidateErrors
 from fedlasso.fitting.validation import TOO_FEW, Curve, Rule
 from fedlasso.numerics import Array, Penalty, find_loss, one_thread
@@ -283,7 +283,7 @@ class JointSearch:
     def _may_go_on(self) -> bool:
         return self.trips < MOST_TRIPS and self.budget.left > 0 and self.budget.trips_left > 0
 
-    def _drive(self, steps: Steps[T], send: Send = ask_together) -> T:
+    def _drive(self, steps: Dialogue[T], send: Send = ask_together) -> T:
         """Let points ask, within the budget."""
 
         def count(questions: Sequence[Prepared]) -> tuple[Any, ...]:

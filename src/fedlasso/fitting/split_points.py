@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fedlasso.federation import Prepared, Request
+from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.points import Point, PointSet, Proposal
-from fedlasso.fitting.steps import Steps
 from fedlasso.fitting.validation import pool_errors
 from fedlasso.numerics import Array, Penalty
 from fedlasso.numerics.response import Places
@@ -125,7 +125,7 @@ class SplitPoints:
 
     def try_at(
         self, wanted: Mapping[int, Sequence[Penalty]], bent: int | None, all_columns: bool
-    ) -> Steps[None]:
+    ) -> Dialogue[None]:
         """Ask about the next models at penalties, wanted for sets of points by their place.
 
         Second derivatives of all rows are asked at their model `bent`, unless that is None.
@@ -182,7 +182,7 @@ class SplitPoints:
     def _split_of(self, points: PointSet) -> JudgedSplit | None:
         return next((split for split in self.splits if split.points is points), None)
 
-    def ask(self, asked: Sequence[Asked]) -> Steps[list[list[Point]]]:
+    def ask(self, asked: Sequence[Asked]) -> Dialogue[list[list[Point]]]:
         """Ask about models on several sets of rows, in one round trip."""
         questions: list[Prepared] = []
         owed: list[tuple[JudgedSplit, int]] = []

@@ -19,6 +19,7 @@ from fedlasso.federation import (
     Request,
     metered,
 )
+from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.fitting.evidence import Folded, Wanted
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.examination.assessment import (
@@ -46,7 +47,6 @@ from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.settings import Settings
-from fedlasso.fitting.steps import Steps, drive
 from fedlasso.numerics import L1, Array, Response, one_thread
 from fedlasso.sites import (
     FoldMoments,
@@ -83,7 +83,7 @@ NETWORK = (
 
 def assess(
     ledger: Ledger, model: Model, found: FoldModels, chosen: bool = False
-) -> Steps[Assessment]:
+) -> Dialogue[Assessment]:
     """Assess a model by models of folds, each on the rows of its fold.
 
     `chosen` if these were also chosen without their fold, and not only fitted.
@@ -117,7 +117,7 @@ def assess(
     return replace(assessed, how=words, left_out=left_out)
 
 
-def ask_moments(view: Viewed, settings: Settings) -> Steps[Folded | None]:
+def ask_moments(view: Viewed, settings: Settings) -> Dialogue[Folded | None]:
     """Ask for the second moments of folds, unless they are too many."""
     if vectors_of(len(view.columns), FOLDS) > MOST_MOMENTS:
         return None
@@ -158,7 +158,7 @@ class Assessing:
     shifts: Array
     split: str
 
-    def run(self, intercept: bool) -> Steps[Assessment]:
+    def run(self, intercept: bool) -> Dialogue[Assessment]:
         """Ask for sums over all rows, and compute what the family shows."""
         shown = self.family.measures
         fitted = None
@@ -211,7 +211,7 @@ class Assessing:
     def _prepare(self, *questions: Request[Any]) -> list[Prepared]:
         return [self.view.prepare(question) for question in questions]
 
-    def _recalibrate(self) -> Steps[Recalibrated]:
+    def _recalibrate(self) -> Dialogue[Recalibrated]:
         steps = recalibrating(self.family.quadratic)
         at = next(steps)
         while True:
@@ -223,7 +223,7 @@ class Assessing:
                 found: Recalibrated = end.value
                 return found
 
-    def ask_sites(self, to: tuple[str, ...] = ()) -> Steps[tuple[SiteAssessment, ...]]:
+    def ask_sites(self, to: tuple[str, ...] = ()) -> Dialogue[tuple[SiteAssessment, ...]]:
         """Return every site's own measures, if sites answer alone."""
         if len(self.view.sites) < 2:
             return ()
@@ -282,7 +282,7 @@ class Assessing:
             found.append(CalibrationGroup(round(rows), *values))
         return tuple(found)
 
-    def _curves(self, last: float) -> Steps[tuple[SurvivalCurve, ...]]:
+    def _curves(self, last: float) -> Dialogue[tuple[SurvivalCurve, ...]]:
         """Return survival by thirds of the risk at each site."""
         width = time_width(last / STRETCHES)
         (groups,) = yield self._prepare(GroupsAt(*self._asked, width))

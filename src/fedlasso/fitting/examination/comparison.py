@@ -14,6 +14,7 @@ import numpy as np
 
 from fedlasso.federation import Costs, Ledger
 from fedlasso.fitting.candidates import LASSO
+from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.evidence import Folded, PathPoint, Wanted
 from fedlasso.fitting.evidence.moment_evidence import certify_point, solve_at
 from fedlasso.fitting.examination.subsamples import SUBSAMPLES as SUBSAMPLES
@@ -21,7 +22,6 @@ from fedlasso.fitting.inference.infer import REFIT_PENALTY
 from fedlasso.fitting.local_penalty import ChoosePenalty
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.result import Fit, Tuned
-from fedlasso.fitting.steps import Steps
 from fedlasso.fitting.tuning import average_folds
 from fedlasso.fitting.validation import Validation
 from fedlasso.numerics import L1, Array, Certificate
@@ -110,7 +110,7 @@ def walk_to_penalty(folded: Folded, model: Model) -> CoefficientPath | None:
     return CoefficientPath.largest(grid, B, model.columns)
 
 
-def ask_site_errors(ledger: Ledger, model: Model) -> Steps[tuple[SiteError, ...]]:
+def ask_site_errors(ledger: Ledger, model: Model) -> Dialogue[tuple[SiteError, ...]]:
     """Return the model's error on the training rows of every site."""
     view = Viewed(ledger, model.view)
     b = model.fit.coefficients
@@ -127,7 +127,7 @@ def ask_site_errors(ledger: Ledger, model: Model) -> Steps[tuple[SiteError, ...]
 
 def compare_models(
     view: Viewed, scaling: Scaling, model: Model, folded: Folded, judged: Validation | None
-) -> Steps[tuple[tuple[ComparedModel, ...], dict[str, Array]]]:
+) -> Dialogue[tuple[tuple[ComparedModel, ...], dict[str, Array]]]:
     """Return the model, the pooled Lasso and the sites' own fits, judged by the same folds.
 
     The first stands for the model: itself by nested cross-validation (`judged`), its columns if it
@@ -225,7 +225,7 @@ def excess_of(certificate: Certificate, best: Certificate) -> float:
 
 def _fit_each_alone(
     view: Viewed, sizes: Sequence[int], lam: float, folded: Folded
-) -> Steps[tuple[dict[str, list[Array]], int]]:
+) -> Dialogue[tuple[dict[str, list[Array]], int]]:
     """Return every site's own Lasso without each fold, and to all its rows; and its bytes.
 
     A site's penalty for a fold is the mean of those that its other folds choose.

@@ -7,6 +7,7 @@ import numpy as np
 
 from fedlasso.errors import CannotFit
 from fedlasso.federation import Ledger
+from fedlasso.fitting.dialogue import Dialogue, drive, drive_together
 from fedlasso.fitting.evidence import Folded
 from fedlasso.fitting.evidence.moment_evidence import squared_error
 from fedlasso.fitting.examination.assess import ask_moments, assess, on_original_scale, solve_folds
@@ -28,7 +29,6 @@ from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import Goal
 from fedlasso.fitting.inference.infer import shift_steps
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.steps import Steps, drive, drive_together
 from fedlasso.fitting.tuning import average_folds, fit_choice
 from fedlasso.fitting.validation import Rule, Validation
 from fedlasso.numerics import Array, one_thread
@@ -126,7 +126,7 @@ class Examining:
 
     @property
     def folded(self) -> Folded | None:
-        """Second moments of folds, from the fit or asked for the card."""
+        """Second moments of folds, from the fit or requested for the card."""
         evidence = self.model.fit.evidence
         if evidence is not None and evidence.split:
             return evidence
@@ -165,7 +165,7 @@ class Examining:
             raise CannotFit(NO_FOLDS)
         return models
 
-    def _run(self, steps: dict[str, Steps[Any]]) -> None:
+    def _run(self, steps: dict[str, Dialogue[Any]]) -> None:
         models = self.models if "assessment" not in self.done else None
         if models is not None:
             chosen = self.are_chosen(models)
@@ -173,14 +173,14 @@ class Examining:
         results = drive_together(list(steps.values()))
         self.done |= dict(zip(steps, results, strict=True))
 
-    def _fit_parts(self) -> Steps[PartFits]:
+    def _fit_parts(self) -> Dialogue[PartFits]:
         return fit_parts(self.view, self.scaling, self.model, self.models is None)
 
     def ask_first(self) -> None:
         """Ask for what needs no other answers."""
         model = self.model
         settings = model.settings
-        steps: dict[str, Steps[Any]] = {"site_errors": ask_site_errors(self.ledger, model)}
+        steps: dict[str, Dialogue[Any]] = {"site_errors": ask_site_errors(self.ledger, model)}
         if len(model.columns) <= LONGEST_TABLE_ONE:
             scaling = model.scaling
             steps["table"] = table_steps(self.ledger, scaling.means, scaling.y_mean)
@@ -195,7 +195,7 @@ class Examining:
 
     def ask_with_moments(self) -> None:
         """Compare a linear model by moments of folds; without them, fit parts of the rows."""
-        steps: dict[str, Steps[Any]] = {}
+        steps: dict[str, Dialogue[Any]] = {}
         if self.model.settings.plain and self.small:
             if self.folded is None:
                 steps["parts"] = self._fit_parts()
@@ -253,7 +253,7 @@ class Examining:
         return "sites send no second moments of folds, which judge the other models"
 
 
-def _try_alone(steps: Steps[Any]) -> Any:
+def _try_alone(steps: Dialogue[Any]) -> Any:
     (found,) = drive_together([steps])
     return found
 

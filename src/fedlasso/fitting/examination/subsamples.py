@@ -13,11 +13,11 @@ import numpy as np
 
 from fedlasso.federation import metered
 from fedlasso.fitting.context import penalty_of
+from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.model import Model
 from fedlasso.fitting.points import PointSet
 from fedlasso.fitting.split_points import Asked, SplitPoints
-from fedlasso.fitting.steps import Steps
 from fedlasso.numerics import Array, Penalty
 from fedlasso.procedures import Problem
 from fedlasso.sites import EffectAt, Scaling, Viewed, folds, halves
@@ -32,7 +32,7 @@ FOLDS = 5
 
 def fit_subsamples(
     view: Viewed, scaling: Scaling, model: Model, splits: Sequence[str], strength: float
-) -> Steps[SplitPoints]:
+) -> Dialogue[SplitPoints]:
     """Fit the training rows of splits at a penalty, from the model on.
 
     `view` is that of all rows, with its `scaling`.
@@ -81,7 +81,7 @@ class PartFits:
     models: FoldModels | None = None
 
 
-def fit_parts(view: Viewed, scaling: Scaling, model: Model, with_folds: bool) -> Steps[PartFits]:
+def fit_parts(view: Viewed, scaling: Scaling, model: Model, with_folds: bool) -> Dialogue[PartFits]:
     """Fit random halves of the rows at the model's penalty and, if wanted, all but each fold."""
     strength = model.path_penalty
     seed = model.settings.seed

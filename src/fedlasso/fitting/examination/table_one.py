@@ -10,7 +10,7 @@ from fedlasso.errors import Refused
 from fedlasso.federation import Federation
 from fedlasso.federation.fixed_point import prepare_words, total_in_words
 from fedlasso.federation.messages import add_up
-from fedlasso.fitting.steps import Steps, drive
+from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
 from fedlasso.sites.cells import CELL_ROWS
@@ -97,7 +97,7 @@ def ask_table(federation: Federation) -> TableFound:
     return drive(table_steps(federation, means, y_mean))
 
 
-def table_steps(federation: Federation, means: Array, y_mean: float) -> Steps[TableFound]:
+def table_steps(federation: Federation, means: Array, y_mean: float) -> Dialogue[TableFound]:
     """Ask for the same, with squares about known means of all rows."""
     (orders,) = yield [federation.prepare(ColumnSizes(), own=True)]
     letters, sizes, _, _ = read_orders(orders, len(federation.columns))

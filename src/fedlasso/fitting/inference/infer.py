@@ -10,6 +10,7 @@ from scipy.special import chdtrc
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting.context import Context
+from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
@@ -17,7 +18,6 @@ from fedlasso.fitting.inference.few_rows import FEW_ROWS
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
-from fedlasso.fitting.steps import Steps, drive
 from fedlasso.numerics import L1, Array, Penalty
 from fedlasso.numerics.triangles import count_packed
 from fedlasso.sites import (
@@ -348,7 +348,7 @@ def find_shift(view: Federation, b: Array) -> float:
     return drive(shift_steps(view, b))
 
 
-def shift_steps(view: Federation, b: Array) -> Steps[float]:
+def shift_steps(view: Federation, b: Array) -> Dialogue[float]:
     """Ask for the same, side by side with other questions."""
     sites = len(view.sites)
     if sites < 2:

@@ -10,13 +10,13 @@ from fedlasso.federation import Prepared, ask_together
 
 T = TypeVar("T")
 # Yields the questions of one round trip, receives their answers, and returns a result.
-Steps = Generator[Sequence[Prepared], tuple[Any, ...], T]
+Dialogue = Generator[Sequence[Prepared], tuple[Any, ...], T]
 Send = Callable[[Sequence[Prepared]], tuple[Any, ...]]
 # What a computation receives; it starts with None.
 Received = Any
 
 
-def drive(steps: Steps[T], send: Send = ask_together) -> T:
+def drive(steps: Dialogue[T], send: Send = ask_together) -> T:
     """Run one computation to its end; each of its round trips is sent alone."""
     answers: Any = None
     while True:
@@ -28,7 +28,7 @@ def drive(steps: Steps[T], send: Send = ask_together) -> T:
         answers = send(questions)
 
 
-def drive_together(several: Sequence[Steps[Any]]) -> list[Any]:
+def drive_together(several: Sequence[Dialogue[Any]]) -> list[Any]:
     """Run computations side by side: one round trip has the next questions of all of them.
 
     A result is the reason if a site refuses a question of a computation or it cannot go on.
