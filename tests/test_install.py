@@ -75,8 +75,9 @@ def test_an_extra_brings_no_other(name: str, run: Run) -> None:
         "excel": {"pyarrow", "matplotlib", "openpyxl"},
         "study": {"pyarrow", "pandas", "rich"},
         "report": {"pyarrow", "pandas", "rich", "matplotlib"},
-        "nvflare": {"pyarrow", "pandas", "rich", "nvflare"},
-        "dask": {"pyarrow", "pandas", "rich", "distributed"},
+        "nvflare": {"pyarrow", "pandas", "rich", "nvflare", "cryptography"},
+        "courier": {"pyarrow", "fsspec", "cryptography"},
+        "dask": {"pyarrow", "pandas", "rich", "distributed", "fsspec"},
     }
     known = sorted(set().union(*brings.values()))
     look = f"import importlib.util as u; print([n for n in {known} if u.find_spec(n)])"
@@ -121,6 +122,11 @@ def test_a_study_is_reported_with_the_extra_report(run: Run, tmp_path: Path) -> 
 def test_real_sites_are_shown_with_the_extra_nvflare(run: Run) -> None:
     (line,) = readme_commands("fedlasso federation demo")
     assert "hash chain valid" in run("nvflare", "-m", *line.split())
+
+
+@pytest.mark.full
+def test_sites_exchange_files_with_the_extra_courier(run: Run) -> None:
+    assert "the same bytes" in run("courier", "-m", "fedlasso", "courier", "demo")
 
 
 def readme_commands(*beginnings: str) -> list[str]:

@@ -23,6 +23,7 @@ BUILDS_ON = {
     "study": ("core",),
     "report": ("study", "core"),
     "nvflare": ("study", "core"),
+    "courier": ("core",),
     "dask": ("study", "core"),
 }
 # What the tests use there, run once: Python and numba then keep what they have compiled.
@@ -36,6 +37,7 @@ USED = {
     "study": "import fedlasso.study, pandas",
     "report": "import fedlasso.report",
     "nvflare": "import fedlasso.deploy.nvflare.local, nvflare.private.fed.app.client.client_train",
+    "courier": "import fedlasso.deploy.courier.demo, fsspec",
     "dask": "import distributed",
 }
 

@@ -27,6 +27,7 @@ COMMANDS = {
         "compare": "compare study results with published means",
     },
     "federation": {"federation": "fit across sites on a network, as coordinator"},
+    "courier": {"courier": "fit by files, across sites without a connection"},
     "site": {"site": "take part in a federation with your own records"},
 }
 

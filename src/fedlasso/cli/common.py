@@ -33,6 +33,7 @@ EXTRAS = {
     "study": _STUDY,
     "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib"),
     "nvflare": (*_STUDY, "nvflare", "psutil"),
+    "courier": ("cryptography", "pyarrow"),
 }
 
 

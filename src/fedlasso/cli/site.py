@@ -13,16 +13,18 @@ from fedlasso.errors import FedLassoError
 def add(commands: Any) -> None:
     actions = add_group(commands, "site", "take part in a federation with your own records")
     add_one = partial(add_action, actions, extra="nvflare")
-    request = add_one(request_command, "north/")
-    accept = add_one(accept_command, "north/ north.crt")
-    check = add_one(check_command, "north/ records.csv --policy policy.toml")
+    # These need no engine, so sites that take part by files have them too.
+    add_light = partial(add_action, actions, extra="courier")
+    request = add_light(request_command, "north/")
+    accept = add_light(accept_command, "north/ north.crt")
+    check = add_light(check_command, "north/ records.csv --policy policy.toml")
     start = add_one(start_command, "north/ records.csv --policy policy.toml")
     status = add_one(status_command, "north/")
-    members = add_one(members_command, "north/ --accept")
-    audit = add_one(audit_command, "north/")
+    members = add_light(members_command, "north/ --accept")
+    audit = add_light(audit_command, "north/")
     clean = add_one(clean_command, "north/ --older-than 90")
     unit = add_one(unit_command, "north/ records.csv --policy policy.toml")
-    report = add_one(report_command, "north/ --out what-left.html")
+    report = add_light(report_command, "north/ --out what-left.html")
     for parser in (request, accept, check, start, status, members, audit, report, clean, unit):
         parser.add_argument("kit", type=Path, metavar="KIT", help="folder of your kit")
     renewed = "renew your certificate, for the key that you made before"
@@ -52,11 +54,13 @@ def request_command(options: argparse.Namespace) -> None:
     """
     from fedlasso.deploy.kit import read_kit, request
 
-    name = read_kit(options.kit).name
+    kit = read_kit(options.kit)
+    name = kit.name
     path, fingerprint = request(options.kit, options.renew)
     print(f"Send {path} to the coordinator; it contains no secret")
     print(f"Key of {name!r}, to be compared by telephone:\n  {fingerprint}")
-    print(f"Next, when you receive {name}.crt: fedlasso site accept {options.kit} {name}.crt")
+    group = "site" if kit.host else "courier"
+    print(f"Next, when you receive {name}.crt: fedlasso {group} accept {options.kit} {name}.crt")
 
 
 def accept_command(options: argparse.Namespace) -> None:
@@ -65,13 +69,16 @@ def accept_command(options: argparse.Namespace) -> None:
     Prints each new key, and asks whether that site itself has read it to you by telephone: you
     take part with no other sites. When a site joins later, accept the new file.
     """
-    from fedlasso.deploy.kit import accept
+    from fedlasso.deploy.kit import accept, read_kit
 
     agree = _show_key if options.yes else _confirm_key
     end, peers = accept(options.kit, options.certificate, agree)
     print(f"The certificate is installed; it expires on {end}")
     print(f"Takes part with {', '.join(peers) or 'no other site yet'}")
     _print_unexpected(options.kit)
+    if not read_kit(options.kit).host:
+        print(f"Next, with a question: fedlasso courier answer {options.kit} QUESTION.flq DATA")
+        return
     print(f"Next: fedlasso site start {options.kit} DATA")
     print("A running site must be restarted for a new certificate, but not for new keys of others")
 

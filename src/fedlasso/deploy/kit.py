@@ -41,7 +41,8 @@ _UNUSED = ("local", "startup/fed_client.json")
 # What the site and its engine add.
 _ADDED = (
     "startup/client.key", "startup/client.crt", "books", "memory", "pending", "door", "engine",
-    "engine.log", "engine-before.log", "lock", "state.txt", "audit.anchor", "what-left.html",
+    "engine.log", "engine-before.log", "lock", "courier", "state.txt", "audit.anchor",
+    "what-left.html",
 )  # fmt: skip
 # The accepted keys of the other sites.
 PEERS = "books/peers.json"
@@ -80,7 +81,9 @@ def seal_kit(folder: Path, kit: Kit) -> None:
 
 def _hashes(folder: Path) -> dict[str, str]:
     paths = sorted([*folder.glob("startup/*"), *folder.glob("local/*")])
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+    return {
+        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths
+    }
 
 
 def read_kit(folder: Path, role: str = "site") -> Kit:
@@ -100,8 +103,10 @@ def read_kit(folder: Path, role: str = "site") -> Kit:
 
 def _check_site_kit(folder: Path, kit: Kit) -> None:
     """Refuse names that could be more than names, and links out of the kit."""
-    named = all(map(NAME.fullmatch, (kit.name, kit.project))) and HOST.fullmatch(kit.host)
-    if not named or not 0 < kit.port < 65536:
+    named = all(map(NAME.fullmatch, (kit.name, kit.project)))
+    # A kit for fits by files has no address.
+    addressed = HOST.fullmatch(kit.host) and 0 < kit.port < 65536
+    if not named or not (addressed or (kit.host, kit.port) == ("", 0)):
         raise FedLassoError(f"{folder}: names or address in kit.json are not valid; do not use it")
     for place in ("", "startup", "books", "memory", "pending", "door"):
         for path in (folder / place, *(folder / place).glob("*")):
@@ -114,9 +119,7 @@ def find_unexpected(folder: Path, name: str, sent: bool = False) -> list[str]:
     known = {*SENT} if sent else {*SENT, *_ADDED, f"{name}.csr", f"{name}.crt"}
     paths = [path for path in folder.glob("*") if path.name != "startup"]
     found = [*paths, *folder.glob("startup/*")]
-    return sorted(
-        str(p.relative_to(folder)) for p in found if str(p.relative_to(folder)) not in known
-    )
+    return sorted({p.relative_to(folder).as_posix() for p in found} - known)
 
 
 def request(folder: Path, renew: bool = False) -> tuple[Path, str]:

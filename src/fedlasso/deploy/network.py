@@ -25,9 +25,11 @@ from fedlasso.federation.messages import PROTOCOL
 from fedlasso.fitting import Settings
 from fedlasso.governance.door_messages import (
     DescribeColumns,
+    Described,
     FindOthers,
     Introduce,
     Introduction,
+    Open,
     Refusal,
 )
 from fedlasso.governance.masks import OfferKey, draw_session
@@ -152,7 +154,9 @@ class Network(Federation):
                     grid = None if self.masked else grids[k]
                     reply = self._receive(requests[k], answer._replace(data=data), grid)
                     replies[k].append(reply)
-                    receipts[k] += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
+                    # The audit counts joining as no part of a fit.
+                    if not isinstance(requests[k], Open):
+                        receipts[k] += f"{answer.site} {hashlib.sha256(data).hexdigest()}\n"
             except FedLassoError as error:
                 failed.append(error)
         whole = [] if failed else [check_replies(names, each) for each in replies]
@@ -203,14 +207,18 @@ class Network(Federation):
     def introduce(self) -> None:
         """Ask for each site's version, rows, columns and clock."""
         before = time.time()
-        self.introductions = self.replies(Introduce())
+        self._note_introductions(self.replies(Introduce()))
         after = time.time()
         for i in self.introductions:
+            # Only a time outside the interval of asking shows that a clock is off.
+            self.ahead[i.site] = i.clock - min(max(i.clock, before), after)
+
+    def _note_introductions(self, introductions: tuple[Introduction, ...]) -> None:
+        for i in introductions:
             if not 0 <= i.rows <= MAX_ROWS:
                 raise BadReply(i.site, Introduce(), f"{i.rows} rows")
             self._rows[i.site] = i.rows
-            # Only a time outside the interval of asking shows that a clock is off.
-            self.ahead[i.site] = i.clock - min(max(i.clock, before), after)
+        self.introductions = introductions
 
     def odd_clocks(self) -> dict[str, str]:
         """Return the sites whose clocks are off by more than a minute, with a message for each."""
@@ -241,14 +249,26 @@ class Network(Federation):
         # Sites draw keys for masks, unless all send unmasked sums.
         self.masked = any(i.sums == "masked" for i in self.introductions)
         if self.masked:
-            offer = OfferKey(source.fit, draw_session())
-            offers = tuple(reply.offer for reply in self.replies(offer))
-            session |= {"session": offer.session, "offers": offers}
-        self.replies(schemas.make_opening(source.fit, schema, settings, source.missing, **session))
+            name, offers = self._draw_keys(source.fit)
+            session |= {"session": name, "offers": offers}
+        self._join(schemas.make_opening(source.fit, schema, settings, source.missing, **session))
         self.loss = settings.loss
         self.columns = name_columns(schema.encoded, settings)
         source = replace(source, schema=schema, columns=schemas.names_in(schema))
         return replace(source, fingerprints=began, sites=self.sites)
+
+    def _draw_keys(self, fit: str) -> tuple[str, tuple[str, ...]]:
+        """Return a new session for masks, and the sites' keys for it."""
+        offer = OfferKey(fit, draw_session())
+        return offer.session, tuple(reply.offer for reply in self.replies(offer))
+
+    def _describe(self, request: DescribeColumns) -> tuple[Described, ...]:
+        """Ask the sites what columns hold."""
+        return self.replies(request)
+
+    def _join(self, opening: Open) -> None:
+        """Ask the sites to join a fit."""
+        self.replies(opening)
 
     def _agree(
         self,
@@ -263,7 +283,7 @@ class Network(Federation):
         """
         target, na, roles = outcome.target, source.na, schemas.name_outcome(outcome)
         request = DescribeColumns(source.fit, target, columns, na, source.min_level, **roles)
-        replies = self.replies(request)
+        replies = self._describe(request)
         described = {}
         for reply in replies:
             try:

@@ -150,12 +150,17 @@ def run_plan(
             else:
                 notify(f"{error} (retrying, {failures} of {RETRIES})")
         else:
-            audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
-            data = json.dumps(audits, indent=1).encode()
-            write_atomically(out / "audit.json", data, private=True)
-            about = models.read_plan(out, NetworkSource).about
-            models.write_model(out, finished.document, about)
+            write_finished(out, finished)
             return finished
+
+
+def write_finished(out: Path, finished: Finished) -> None:
+    """Write the model, and the comparison with the sites' audits."""
+    audits = {site: asdict(entry) for site, entry in finished.reconciled.items()}
+    data = json.dumps(audits, indent=1).encode()
+    write_atomically(out / "audit.json", data, private=True)
+    about = models.read_plan(out, NetworkSource).about
+    models.write_model(out, finished.document, about)
 
 
 def _answered(out: Path) -> int:
@@ -173,28 +178,41 @@ def _attempt(
         source = network.open(source, plan.settings)
         # The journal is used only if the sites' audits confirm it.
         _, source = _reconcile(network, out, plan, source)
-        for site, off in network.odd_clocks().items():
-            notify(f"site {site!r}: {off}; correct it (the fit continues)")
-        for site, version in network.other_versions().items():
-            notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
-        for name in network.left_out:
-            notify(identifier_notice(name))
-        if network.classes_chosen:
-            notify(network.classes_chosen)
         opened = time.perf_counter()
         times.start += opened - began
-        network.receipts = out / RECEIPTS
-        federation = Ledger(Journal(network, out / JOURNAL), listen)
-        schema, missing = source.schema, source.missing
-        assert schema is not None
-        # The model is valid even if a site refuses questions for its card.
-        document = models.make_model(
-            federation, plan.settings, schema, missing=missing, compare=plan.compare, tolerant=True
-        )
-        network.receipts = None
-        reconciled, _ = _reconcile(network, out, plan, source)
+        document, reconciled = fit_opened(network, source, plan, out, listen, notify)
         times.fit += time.perf_counter() - opened
     return Finished(document, reconciled, times)
+
+
+def fit_opened(
+    network: Network,
+    source: NetworkSource,
+    plan: FitPlan[NetworkSource],
+    out: Path,
+    listen: Listen | None = None,
+    notify: Notify = lambda line: None,
+) -> tuple[ModelDocument, Mapping[str, Reconciliation]]:
+    """Fit on sites that have joined, and compare with their audits at the end."""
+    for site, off in network.odd_clocks().items():
+        notify(f"site {site!r}: {off}; correct it (the fit continues)")
+    for site, version in network.other_versions().items():
+        notify(f"notice: site {site!r} runs fedlasso {version}, the coordinator {__version__}")
+    for name in network.left_out:
+        notify(identifier_notice(name))
+    if network.classes_chosen:
+        notify(network.classes_chosen)
+    network.receipts = out / RECEIPTS
+    federation = Ledger(Journal(network, out / JOURNAL), listen)
+    schema, missing = source.schema, source.missing
+    assert schema is not None
+    # The model is valid even if a site refuses questions for its card.
+    document = models.make_model(
+        federation, plan.settings, schema, missing=missing, compare=plan.compare, tolerant=True
+    )
+    network.receipts = None
+    reconciled, _ = _reconcile(network, out, plan, source)
+    return document, reconciled
 
 
 def _reconcile(
@@ -237,6 +255,9 @@ def describe_finished(out: Path, finished: Finished) -> str:
         audit = f"its audit has the same hashes, {entry.sent} sent{more}"
         lines.append(f"  {site.name}: {traffic}; {audit}")
     times = finished.times
+    if not times.attempts:
+        # A fit by files has no duration of its own.
+        return "\n".join([*lines, f"The model is in {out}; open {out / 'card.html'}"])
     attempts = f", {times.attempts} attempts" if times.attempts > 1 else ""
     lines.append(f"Engine start {times.start:.1f} s, fit {times.fit:.1f} s{attempts}")
     lines.append(f"The model is in {out}; open {out / 'card.html'}")

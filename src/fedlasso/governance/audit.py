@@ -5,6 +5,7 @@ which reveals a changed, removed or inserted line. The anchor, a separate file, 
 the hash of the last line, which reveals an audit that was cut and chained anew.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -22,6 +23,8 @@ from fedlasso.errors import FedLassoError
 GENESIS = "0" * 64
 # The end of an empty audit, as `_last` returns it.
 _EMPTY = (0, GENESIS, GENESIS, 0)
+# The byte that is locked where locks are about bytes.
+_LOCKED_BYTE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Audit:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             lock_file(file)
-            os.fchmod(file.fileno(), 0o600)
+            self.path.chmod(0o600)
             number, before, earlier, end = _last(file.fileno())
             self._check_anchor(number, before, earlier)
             # No reply followed a line that a kill cut short, so it is removed.
@@ -158,8 +161,28 @@ def lock_file(file: BinaryIO) -> None:
     try:
         import fcntl
     except ModuleNotFoundError:
-        raise FedLassoError("an audit needs file locks, which this system does not have") from None
+        _lock_on_windows(file)
+        return
     fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _lock_on_windows(file: BinaryIO) -> None:
+    try:
+        import msvcrt
+    except ModuleNotFoundError:
+        raise FedLassoError("an audit needs file locks, which this system does not have") from None
+    windows: Any = msvcrt
+    # A byte beyond all contents, so that others can read these.
+    os.lseek(file.fileno(), _LOCKED_BYTE, os.SEEK_SET)
+    while True:
+        try:
+            windows.locking(file.fileno(), windows.LK_LOCK, 1)
+            break
+        except OSError as error:
+            # Windows gives up after ten seconds.
+            if error.errno not in (errno.EACCES, errno.EDEADLK):
+                raise
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
 
 
 def _parse(line: bytes) -> Entry:
@@ -181,13 +204,21 @@ def _last(descriptor: int) -> tuple[int, str, str, int]:
     return last.number, hashlib.sha256(line).hexdigest(), last.before, end
 
 
+def _read(descriptor: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count and (more := os.read(descriptor, count - len(data))):
+        data += more
+    return data
+
+
 def _last_line(descriptor: int) -> tuple[bytes, int]:
     """Return the last whole line and the offset of its end."""
     size = os.fstat(descriptor).st_size
     length = 1 << 14
     while True:
         start = max(0, size - length)
-        tail = os.pread(descriptor, size - start, start)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        tail = _read(descriptor, size - start)
         end = tail.rfind(b"\n") + 1
         begin = tail.rfind(b"\n", 0, max(end - 1, 0)) + 1
         if end == 0 and start == 0:

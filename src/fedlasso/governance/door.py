@@ -64,6 +64,25 @@ class Door:
             self._ledger = (fingerprint, Lifetime.of(self.audit, fingerprint))
         return self._ledger[1]
 
+    @property
+    def secret(self) -> bytes:
+        """The key drawn for a session that is not open yet, for `resume`; empty without one."""
+        return self._ring.secret if self._ring else b""
+
+    def resume(self, offer: OfferKey, secret: bytes, opening: Open | None, last: int) -> None:
+        """Go on with a session after a restart, as after the question with the number `last`.
+
+        `secret` is the key that was drawn for `offer`; `opening` is what opened the fit, if it is
+        open. Both must be as they were.
+        """
+        if self.identity is not None:
+            self._ring = Ring(self.name, self.identity, offer.fit, offer.session, secret)
+        if opening is None:
+            return
+        self._open(opening)
+        if self._site is not None and self._site.masks is not None:
+            self._site.masks.go_on(last)
+
     def answer_bytes(self, data: bytes) -> bytes:
         """Return the reply, or a `Refusal`."""
         try:

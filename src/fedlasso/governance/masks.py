@@ -63,19 +63,30 @@ def _statement(fit: str, session: str, name: str, key: bytes) -> bytes:
 
 @dataclass(eq=False)
 class Ring:
-    """A site's own key for the masks of one session, which is kept in memory only."""
+    """A site's own key for the masks of one session, which is kept in memory only.
+
+    A site that does not run between two questions keeps the bytes `secret`, and gives them again.
+    """
 
     name: str
     identity: Identity
     fit: str
     session: str
+    secret: bytes = field(default=b"", repr=False)
     _key: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+        if self.secret:
+            self._key = X25519PrivateKey.from_private_bytes(self.secret)
 
     def offer(self) -> Offer:
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         if self._key is None:
             self._key = X25519PrivateKey.generate()
+            self.secret = self._key.private_bytes_raw()
         signed = _statement(self.fit, self.session, self.name, self._public)
         certificate = self.identity.certificate.read_text()
         signature = self.identity.sign(signed)
@@ -112,6 +123,7 @@ class Ring:
         self.identity.recognise(seen)
         # The session cannot be opened again with this key.
         self._key = None
+        self.secret = b""
         seen[self.name] = self.identity.fingerprint()
         return Masks(self.name, agreed, hashlib.sha256(opening).digest(), seen)
 
@@ -127,6 +139,10 @@ class Masks:
     _last: int = field(default=0, init=False)
     _kept: dict[int, tuple[bytes, Any]] = field(default_factory=dict, init=False)
     _started: bool = field(default=True, init=False)
+
+    def go_on(self, last: int) -> None:
+        """Go on after the question with this number, which was answered before a restart."""
+        self._last = max(last, self._last)
 
     def start(self) -> None:
         """Start a question or batch: the next answer with a new number replaces those kept."""

@@ -28,6 +28,9 @@ class Memory:
     `durable`, a power failure.
     """
 
+    # Number of fits and views that are kept.
+    _most = _FITS
+
     def __init__(self, folder: Path | None = None, durable: bool = True) -> None:
         self._folder = folder
         self._durable = durable
@@ -61,7 +64,7 @@ class Memory:
             del rounds[old]
             if (path := self._file(fit, old)) is not None:
                 path.unlink(missing_ok=True)
-        while len(self._fits) > _FITS:
+        while len(self._fits) > self._most:
             self._fits.popitem(last=False)
 
     def room(self, name: str) -> Memory:
@@ -79,7 +82,9 @@ class Memory:
 
 
 class _Draft(Memory):
-    """A memory above another one, which stays as it is."""
+    """A memory above another one, which stays as it is; it lasts for one batch of questions."""
+
+    _most = _FILES
 
     def __init__(self, below: Memory) -> None:
         super().__init__()

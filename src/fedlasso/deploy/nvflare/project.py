@@ -60,13 +60,12 @@ def keep_quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
-    """Make a project: keys for server and coordinator, and a kit without a key for each site."""
-    host, _, port = server.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise FedLassoError(f"--server {server!r}: give HOST:PORT, e.g. fed.example.org:8443")
-    if not HOST.fullmatch(host):
-        raise FedLassoError(f"--server {host!r} is not the name of a host")
+def create_project(folder: Path, server: str | None, sites: Sequence[str]) -> Project:
+    """Make a project: keys for server and coordinator, and a kit without a key for each site.
+
+    Without a server the sites take part by files.
+    """
+    host, port = ("", "0") if server is None else _read_address(server)
     if not sites:
         raise FedLassoError("a federation needs at least one --site")
     _check_names(sites)
@@ -77,7 +76,8 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     signer = Authority.create(folder / "authority", name)
-    for who, role in ((host, "server"), (COORDINATOR, "coordinator")):
+    roles = [(COORDINATOR, "coordinator"), *([(host, "server")] if host else [])]
+    for who, role in roles:
         kit = Kit(name, who, role, host, project.port, {})
         write_settings(folder / role, kit)
         if role == "server":
@@ -87,9 +87,19 @@ def create_project(folder: Path, server: str, sites: Sequence[str]) -> Project:
     for site in sites:
         _pack_kit(folder, project, site)
     _write_project(folder, project)
-    _write_instructions(folder / "server", "server", project, host)
+    if host:
+        _write_instructions(folder / "server", "server", project, host)
     _write_instructions(folder, "coordinator", project, str(folder))
     return project
+
+
+def _read_address(server: str) -> tuple[str, str]:
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise FedLassoError(f"--server {server!r}: give HOST:PORT, e.g. fed.example.org:8443")
+    if not HOST.fullmatch(host):
+        raise FedLassoError(f"--server {host!r} is not the name of a host")
+    return host, port
 
 
 def _check_names(sites: Sequence[str], known: Sequence[str] = ()) -> None:
@@ -180,9 +190,9 @@ def revoke_site(folder: Path, name: str) -> Project:
 
 def renew(folder: Path) -> None:
     """Give server and coordinator new certificates for their keys."""
-    read_project(folder)
+    project = read_project(folder)
     signer = Authority(folder / "authority")
-    for role in ("server", "coordinator"):
+    for role in ("server", "coordinator") if project.host else ("coordinator",):
         _certify(folder / role, read_kit(folder / role, role), signer)
 
 
@@ -217,6 +227,8 @@ def _write_certificates(folder: Path, project: Project, signer: Authority) -> No
     for site, own in signed.items():
         others = [each for name, each in signed.items() if name != site]
         authority.write_pem(folder / "kits" / f"{site}.crt", own, *others)
+    if not project.host:
+        return
     server = folder / "server"
     kit = read_kit(server, "server")
     shutil.copy(signer.revoked, server / "startup")
@@ -224,13 +236,20 @@ def _write_certificates(folder: Path, project: Project, signer: Authority) -> No
 
 
 def _write_instructions(place: Path, role: str, project: Project, name: str) -> None:
-    text = (files("fedlasso.deploy.nvflare") / "instructions" / f"{role}.md").read_text()
+    room = "nvflare" if project.host else "courier"
+    text = (files(f"fedlasso.deploy.{room}") / "instructions" / f"{role}.md").read_text()
     values = asdict(project) | {"who": name, "sites": ", ".join(project.sites)}
     write_atomically(place / "INSTRUCTIONS.md", text.format(**values).encode(), private=True)
 
 
 def write_settings(folder: Path, kit: Kit) -> None:
-    """Write the engine's settings for a kit: `settings.toml` lists the files of each role."""
+    """Write the engine's settings for a kit: `settings.toml` lists the files of each role.
+
+    A kit for a fit by files has none.
+    """
+    if not kit.host:
+        (folder / "startup").mkdir(parents=True)
+        return
     text = (files("fedlasso.deploy.nvflare") / "settings.toml").read_text(encoding="utf-8")
     listed = tomllib.loads(text)
     settings = listed[kit.role]

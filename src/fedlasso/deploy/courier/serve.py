@@ -1,0 +1,133 @@
+"""A watched folder: a site answers what arrives there, a coordinator collects and asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fedlasso.deploy.courier.carriers import Carrier
+from fedlasso.deploy.courier.collect import Place, PostedFit, collect_data
+from fedlasso.deploy.courier.contents import short
+from fedlasso.deploy.courier.envelope import hash_of
+from fedlasso.deploy.courier.mailbox import Mailbox
+from fedlasso.deploy.courier.post import Awaiting
+from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation.ledger import Notify
+
+# Called with a fit that has its model.
+Finish = Callable[[PostedFit], None]
+
+
+@dataclass(eq=False)
+class _Watch:
+    """Remembers the files that were refused, so that each is named once."""
+
+    carrier: Carrier
+    notify: Notify
+    refused: set[str] = field(default_factory=set, init=False)
+
+    def refuse(self, name: str, data: bytes, error: FedLassoError) -> None:
+        self.refused.add(hash_of(data))
+        self.notify(f"refused: {error}")
+
+    def was_refused(self, data: bytes) -> bool:
+        # A file that is still being copied has other bytes later.
+        return hash_of(data) in self.refused
+
+
+@dataclass(eq=False)
+class SiteWatch(_Watch):
+    """A site that answers the questions in a folder."""
+
+    mailbox: Mailbox
+
+    def __init__(self, mailbox: Mailbox, carrier: Carrier, notify: Notify) -> None:
+        super().__init__(carrier, notify)
+        self.mailbox = mailbox
+        self._name = mailbox.name
+
+    def look(self) -> int:
+        """Answer what is new; return how many files were answered."""
+        names = self.carrier.names()
+        mine = [name for name in names if name.rsplit("-", 2)[0] == self._name]
+        done = 0
+        for name in mine:
+            if not name.endswith(".flq") or name.replace(".flq", ".fla") in mine:
+                continue
+            data = self.carrier.read(name)
+            if self.was_refused(data):
+                continue
+            try:
+                outcome = self.mailbox.reply(name, data)
+            except Interrupted:
+                raise
+            except FedLassoError as error:
+                self.refuse(name, data, error)
+                continue
+            if outcome.data is not None:
+                self.carrier.write(outcome.name, outcome.data)
+            else:
+                # The fit has ended, or somebody said no: the same file is not shown again.
+                self.refused.add(hash_of(data))
+            self.notify(outcome.text)
+            done += 1
+        return done
+
+
+@dataclass(eq=False)
+class ProjectWatch(_Watch):
+    """A coordinator that collects answers in a folder, and writes the next questions there."""
+
+    place: Place
+    finish: Finish
+
+    def __init__(self, place: Place, carrier: Carrier, notify: Notify, finish: Finish) -> None:
+        super().__init__(carrier, notify)
+        self.place = place
+        self.finish = finish
+
+    def look(self) -> int:
+        """Collect what is new, and go on with every fit; return how many fits are unfinished."""
+        with self.place.locked():
+            for name in self.carrier.names():
+                if name.endswith(".fla"):
+                    self._collect(name)
+            fits = [fit for fit in self.place.fits() if not fit.about.finished]
+            unfinished = sum(not self._advance(fit) for fit in fits)
+            self._exchange_questions()
+        return unfinished
+
+    def _collect(self, name: str) -> None:
+        data = self.carrier.read(name)
+        if self.was_refused(data):
+            return
+        try:
+            _, new = collect_data(self.place, name, data)
+        except FedLassoError as error:
+            self.refuse(name, data, error)
+            return
+        self.carrier.remove(name)
+        if new:
+            self.notify(f"{name}: collected, {len(data)} bytes")
+
+    def _advance(self, fit: PostedFit) -> bool:
+        try:
+            fit.advance(notify=self.notify)
+        except Awaiting:
+            return False
+        self.finish(fit)
+        return True
+
+    def _exchange_questions(self) -> None:
+        """Write the outstanding questions, and remove those that are answered."""
+        due = {path.name: path for path in self.place.outbox.glob("*.flq")}
+        there = [name for name in self.carrier.names() if name.endswith(".flq")]
+        own = {short(fit.name) for fit in self.place.fits()}
+        for name in there:
+            if name not in due and own.intersection(name.split("-")):
+                self.carrier.remove(name)
+        for name, path in due.items():
+            if name not in there:
+                data = path.read_bytes()
+                self.carrier.write(name, data)
+                self.notify(f"{name}: written, {len(data)} bytes")
