@@ -73,6 +73,7 @@ def test_an_extra_brings_no_other(name: str, run: Run) -> None:
     brings = {
         "fit": {"pyarrow", "matplotlib"},
         "excel": {"pyarrow", "matplotlib", "openpyxl"},
+        "formula": {"pyarrow", "matplotlib", "pandas", "formulaic"},
         "study": {"pyarrow", "pandas", "rich"},
         "report": {"pyarrow", "pandas", "rich", "matplotlib"},
         "nvflare": {"pyarrow", "pandas", "rich", "nvflare", "cryptography"},

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedlasso.procedures import REGISTRY, Problem, Procedure, State, find_procedure
     from fedlasso.sites import Site
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "L1", "REGISTRY", "Certificate", "Design", "Disclosure", "FedLassoError", "FedLassoWarning",

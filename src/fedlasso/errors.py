@@ -38,6 +38,7 @@ class RefusalCode(StrEnum):
 
     OTHER = ""
     FEWER_FOLDS = "fewer folds"
+    NO_MOMENTS = "no second moments"
 
     @classmethod
     def read(cls, text: str) -> "RefusalCode":

@@ -139,19 +139,19 @@ def test_budgets_are_charged_question_by_question(tmp_path: Path) -> None:
     for how in ("batch", "alone"):
         (tmp_path / how).mkdir()
         tables = write_tables(tmp_path / how)
-        doors = make_doors(tables, Policy(max_vectors=3))
+        doors = make_doors(tables, Policy(max_numbers=3 / 120))
         network, _ = join(doors)
         if how == "batch":
-            with pytest.raises(Refused, match="has sent 3 vectors over all fits"):
+            with pytest.raises(Refused, match="may send 2% of the numbers"):
                 network.replies_together(asked)
         else:
             network.replies_together(asked[:3])
-            with pytest.raises(Refused, match="has sent 3 vectors over all fits"):
+            with pytest.raises(Refused, match="may send 2% of the numbers"):
                 network.replies(asked[3])
         sent = [(e.question, e.verdict, e.spent) for e in entries(doors["a"])]
-        spent[how] = (doors["a"].lifetime.used("vectors"), sent)
+        spent[how] = (doors["a"].lifetime.used("numbers"), sent)
     assert spent["batch"] == spent["alone"]
-    assert spent["batch"][0] == 3.0
+    assert spent["batch"][0] == pytest.approx(3 / 120)
 
 
 def batch_to(door: Door, parts: Sequence[bytes | Request[Any]]) -> list[Any]:

@@ -59,8 +59,9 @@ def write_outcomes(folder: Path) -> dict[str, Path]:
     return tables
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Files whose rows are not cut yet: the first fit of a file cuts them for all."""
     return write_outcomes(tmp_path_factory.mktemp("outcomes"))
 
 

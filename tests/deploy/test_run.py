@@ -246,8 +246,8 @@ def test_sites_with_their_own_secrets_give_the_bytes_of_one_process(tmp_path: Pa
     assert same_files(
         tmp_path / "model", fit_together(mixed, tmp_path / "model", tmp_path / "alone")
     )
-    # Folds, and even halves, would have a single row where a value is missing.
-    assert finished.document.plan.startswith("gradients, and a holdout that chooses")
+    # Atoms have none or two of the rows where a value is missing.
+    assert finished.document.plan.startswith("second moments of")
 
 
 def test_a_fit_goes_on_with_the_levels_it_began_with(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from fedlasso.governance import GuardedSite, Lifetime, Policy
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.lifetime import BUDGETS
 from fedlasso.numerics import Array
-from fedlasso.sites import CLEARLY, GradientAt, HeldOutErrors, NoiseAbove, Rows
+from fedlasso.sites import CLEARLY, FoldMoments, GradientAt, HeldOutErrors, NoiseAbove, Rows
 from fedlasso.sites.views import ColumnSums
 
 P = 6
@@ -36,7 +36,7 @@ def test_rotated_columns_and_new_fits_count_like_any_other(
     fits: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = draw_records(100, P, 1)
-    policy = Policy(max_vectors=2)
+    policy = Policy(max_numbers=2 / 100)
     assert len(rotate(Victim(tmp_path / "after", X, y, policy), fits)) == 1
     # As it was: the bytes of the question alone said whether it had been asked before.
     monkeypatch.setattr(GuardedSite, "_key", lambda self, asked, answer: asked)
@@ -50,6 +50,7 @@ def busy(folder: Path, policy: Policy | None = None) -> Victim:
     victim = Victim(folder, X, y, policy).opened()
     view = victim.view("holdout 0.2 0")
     victim.ask(ColumnSums("half 1 0"))
+    victim.ask(FoldMoments("folds 2 0", on=victim.view()))
     victim.ask(HeldOutErrors(np.eye(P)[:, :3], "penalty", on=view))
     victim.ask(HeldOutErrors(np.eye(P)[:, 1:4], "penalty", on=view))
     victim.ask(NoiseAbove(np.zeros(P), 1.0, on=view))
@@ -63,9 +64,11 @@ def test_the_ledger_agrees_with_the_audit(tmp_path: Path) -> None:
     audit = victim.door.audit
     for budget in BUDGETS:
         spent = sum(entry.spent.get(budget, 0.0) for entry in audit.entries())
-        assert lifetime.busiest(budget) == pytest.approx(spent)
+        used = sum(amount for (of, _), amount in lifetime._used.items() if of == budget)
+        assert used == pytest.approx(spent)
         assert spent > 0
-    assert lifetime.busiest("splits") == 2
+    assert lifetime.busiest("splits") == 1
+    assert lifetime.busiest("moments") == pytest.approx(2 * P / 21)
     assert lifetime.busiest("candidates") == 4
     assert lifetime.busiest("refusals") == 1
     # Another process reads the same.
@@ -77,7 +80,7 @@ def test_a_ledger_that_was_deleted_is_missed_and_a_torn_line_is_taken_back(tmp_p
     victim = busy(tmp_path)
     path = victim.door.lifetime.path
     whole = path.read_bytes()
-    path.write_bytes(whole + b'["vectors","ab')
+    path.write_bytes(whole + b'["numbers","ab')
     Lifetime.of(victim.door.audit, victim.door.records.fingerprint).charge([], {})
     assert path.read_bytes() == whole
     path.unlink()
@@ -85,7 +88,7 @@ def test_a_ledger_that_was_deleted_is_missed_and_a_torn_line_is_taken_back(tmp_p
         Lifetime.of(victim.door.audit, victim.door.records.fingerprint)
     path.write_bytes(b"nonsense\n")
     with pytest.raises(FedLassoError, match="the ledger of this data file is damaged"):
-        Lifetime.of(victim.door.audit, victim.door.records.fingerprint).used("vectors")
+        Lifetime.of(victim.door.audit, victim.door.records.fingerprint).used("numbers")
 
 
 def search_variance(victim: Victim, times: int) -> tuple[float, float]:

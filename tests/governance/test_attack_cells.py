@@ -21,7 +21,8 @@ from fedlasso.governance.guard import GuardedSite
 from fedlasso.numerics import Array
 from fedlasso.sites import BaselineAt, assessing, cells, inference, recalibration
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges
-from fedlasso.tables.text_columns import common_levels, level_rows
+from fedlasso.sites.cells import level_rows
+from fedlasso.tables.text_columns import common_levels
 
 N, P = 60, 6
 ONE = np.zeros(1)
@@ -51,7 +52,7 @@ def victim(folder: Path, loss: str = "quadratic", y: Array | None = None, **rule
         if loss == "cox":
             y = rng.exponential(np.exp(-X[:, 0])) * rng.choice([1, -1], N, p=[0.7, 0.3])
     site = Site("a", X, y, loss=loss, intercept=loss == "binomial", raw=True)
-    policy = Policy(max_candidates=10**6, max_vectors=10**6, **rules)
+    policy = Policy(max_candidates=10**6, max_numbers=1e6, **rules)
     door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16)
     return Victim(door, X, y)
 
@@ -319,10 +320,12 @@ def test_a_baseline_told_the_time_of_every_event(tmp_path: Path, monkeypatch: Pa
 
 def test_a_baseline_has_steps_of_several_events(tmp_path: Path) -> None:
     found, true = hazard_steps(tmp_path)
+    times = victim(tmp_path / "again", "cox").y
     assert len(found) <= len(true) // 5
-    # They are where a grid of the site has its cuts.
-    width = np.diff(np.append(0, found)).min()
-    assert width >= cells.TIME_FLOOR * true.mean() / 2
+    # They are where the grid of the site has its cuts, to the distance of the times asked about.
+    width = cells.time_width(cells.TIME_FLOOR * float(np.abs(times).mean()))
+    near = np.abs(found - width * np.rint(found / width))
+    assert near.max() < 2 * np.abs(times).max() / 4000 < width / 4
 
 
 def test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two() -> None:
@@ -330,6 +333,41 @@ def test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two() -> None:
     rng = np.random.default_rng(0)
     for rows in rng.integers(10, 2000, 20).tolist():
         texts = pa.array(["level"] * rows + ["another"] * 10)
-        least = [k for k in range(1, 4000) if "level" in common_levels(texts, k)]
+        least = [k for k in range(1, 4000) if "level" in common_levels(texts, level_rows(k))]
         assert level_rows(max(least)) <= rows < 2 * level_rows(max(least))
         assert max(least) in [10 * 2**k for k in range(9)]
+
+
+def test_a_policy_asks_for_larger_cells(tmp_path: Path) -> None:
+    asked = victim(tmp_path, min_cell_rows=14)
+    rows = ranges(asked, np.ones(P)).rows
+    assert rows[rows > 0].tolist() == [15.0] * 4
+
+
+def test_predictions_that_differ_by_rounding_are_equal() -> None:
+    scores = np.append(np.full(20, 0.1 + 0.2), np.full(20, 0.3))
+    halves = np.array(list(cells.weigh_ranks(scores, cells.rank_ends(40, 2))))
+    np.testing.assert_allclose(halves, 0.5)
+
+
+def test_short_intervals_of_time_are_joined() -> None:
+    """Else cells of any length would locate the times of single rows."""
+    times = np.random.default_rng(0).exponential(1.0, 200)
+    place = cells.place_times(times, 1e-6)
+    width = cells.time_width(1e-6)
+    # The first cut of the site's grid is beyond all intervals of that length.
+    assert width * cells.STRETCHES < cells.TIME_FLOOR * times.mean()
+    assert set(place) == {cells.STRETCHES - 1}
+
+
+def test_recalibrations_have_few_bits(tmp_path: Path) -> None:
+    asked = victim(tmp_path, "binomial")
+    b = np.random.default_rng(5).standard_normal(P)
+    question = RecalibrationAt(model(asked, b), ONE, intercept=0.3, slope=0.7)
+    reply = asked.ask(question)
+    eta = asked.X @ b
+    residual = 1 / (1 + np.exp(-(0.3 + 0.7 * eta))) - asked.y
+    for found, terms in zip(reply.slopes[0], (residual, residual * eta), strict=True):
+        step = 2.0 ** (np.frexp(np.linalg.norm(terms))[1] - 12)
+        assert found == step * np.rint(found / step)
+        assert 0 < abs(found - terms.sum()) <= step / 2

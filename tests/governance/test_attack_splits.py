@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from helpers.governance.victims import Victim, distance, draw_records
 
+from fedlasso import Site
+from fedlasso.errors import Refused
 from fedlasso.governance import Policy
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.numerics import Array
@@ -20,7 +22,7 @@ N, P = 134, 5
 @pytest.fixture
 def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Budgets that never end."""
-    monkeypatch.setattr(Policy, "limits", lambda self, rows: {})
+    monkeypatch.setattr(Policy, "limits", lambda self: {})
 
 
 def sums(victim: Victim, splits: list[str]) -> dict[str, Array]:
@@ -52,7 +54,7 @@ def test_nested_holdouts_tell_rows_only_where_draws_are_public(
     secret = Victim(tmp_path / "after", X, y).opened()
     found = nested(secret)
     assert len(found) == 29
-    # Sums over unrelated rows differ by far more than a record is away from another.
+    # Sums over unrelated atoms differ by far more than a record is away from another.
     assert distance(found, secret.rows).min() > 1.0
 
 
@@ -67,23 +69,23 @@ def solve_halves(sent: dict[str, Array], total: Array, n: int, rows: Any) -> Arr
 
 @pytest.mark.standard
 def test_random_halves_tell_rows_only_where_draws_are_public_and_many(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, no_limits: None
 ) -> None:
     X, y = draw_records(N, P, 2)
     halves = [f"half {k} {seed}" for seed in range(10) for k in range(1, 21)]
     total = np.append(X.sum(axis=0), y.sum())
     secret = Victim(tmp_path / "after", X, y).opened()
     sent = sums(secret, halves)
-    # With the default policy there are so many ways of splitting, whatever the fits.
-    assert len(sent) == Policy().max_splits
-    public = solve_halves(sent, total, N, lambda s: divide(s, "a", N)["training"])
+    assert len(sent) == 200
+    # All of them are sums over a few atoms, also for somebody who has stolen the secret.
+    atoms = np.linalg.matrix_rank(np.vstack([*sent.values(), total]))
     draw = secret.door._site.site.draw  # type: ignore[union-attr]
-    # Somebody who had stolen the secret as well would still lack equations.
+    assert atoms <= draw.atoms.max() + 1
+    public = solve_halves(sent, total, N, lambda s: divide(s, "a", N)["training"])
     stolen = solve_halves(sent, total, N, lambda s: draw.divide(s, N)["training"])
     for found in (public, stolen):
         error = np.abs(found - secret.rows) / secret.rows.std(axis=0)
         assert np.median(error) > 0.4
-    request.getfixturevalue("no_limits")
     open_ = Victim(tmp_path / "before", X, y, key=b"").opened()
     sent = sums(open_, halves)
     known = open_.door._site.site.draw  # type: ignore[union-attr]
@@ -91,30 +93,55 @@ def test_random_halves_tell_rows_only_where_draws_are_public_and_many(
     assert np.abs(found - open_.rows).max() < 1e-8
 
 
-def test_no_more_parts_are_told_than_half_of_the_rows(tmp_path: Path) -> None:
-    X, y = draw_records(40, 3, 3)
-    policy = Policy(max_splits=1000, min_rows=5, min_validation_rows=2)
-    victim = Victim(tmp_path, X, y, policy).opened()
-    sent = sums(victim, [f"half {k} 0" for k in range(1, 30)])
-    assert len(sent) == 20
-    refused = victim.ask(ColumnSums("half 30 0"))
-    assert "sums over 20 parts of the rows have been sent" in refused.text
-    # What was told before is told again, to any fit.
-    assert len(sums(victim.opened(fit="cd" * 8), ["half 1 0", "half 2 0"])) == 2
+def test_every_part_is_a_union_of_atoms_cut_once(tmp_path: Path) -> None:
+    X, y = draw_records(N, P, 3)
+    names = [f"fold {k} of {n} {seed}" for n in (2, 3, 5, 10) for k in (1, 2) for seed in (0, 1)]
+    names += [f"holdout {f} {seed}" for f in (0.1, 0.2, 0.5) for seed in (0, 1)]
+    names += [f"half {k} 0" for k in range(1, 9)]
+    victim = Victim(tmp_path, X, y).opened()
+    site = victim.door._site.site  # type: ignore[union-attr]
+    atoms = site.draw.finest
+    assert np.bincount(atoms).min() >= Policy().min_rows
+    for name in names:
+        for rows in site.draw.divide(name, N).values():
+            inside = np.isin(np.arange(N), rows)
+            assert all(len(set(inside[atoms == atom])) == 1 for atom in set(atoms))
+    for folds in (2, 3, 5):
+        parts = site.draw.fold_rows(f"folds {folds} 7", N)
+        assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(N))
+        same = site.draw.fold_rows(f"folds {folds} 8", N)
+        assert all(np.array_equal(a, b) for a, b in zip(parts, same, strict=True))
+    # The cut is kept: other columns and another policy change nothing.
+    victim.opened("x0", "x1", fit="cd" * 8)
+    again = Victim(tmp_path, X, y, Policy(min_rows=10)).opened()
+    for other in (victim, again):
+        found = other.door._site.site.draw.finest  # type: ignore[union-attr]
+        assert np.array_equal(found, atoms)
 
 
-def test_shares_and_seeds_draw_unrelated_rows() -> None:
-    n = 1000
-    names = ("holdout 0.2 0", "holdout 0.21 0", "holdout 0.2 1", "fold 1 of 5 0", "half 1 0")
-    parts = {name: set(divide(name, "a", n, b"secret")["training"].tolist()) for name in names}
-    for one in names:
-        for other in names:
-            if one < other:
-                both = len(parts[one] & parts[other]) / n
-                expected = len(parts[one]) * len(parts[other]) / n**2
-                # Five standard deviations of what chance alone would give.
-                assert abs(both - expected) < 5 * np.sqrt(expected * (1 - expected) / n)
-    again = divide("holdout 0.2 0", "a", n, b"secret")
-    assert set(again["training"].tolist()) == parts["holdout 0.2 0"]
-    elsewhere = divide("holdout 0.2 0", "a", n, b"another")
-    assert set(elsewhere["training"].tolist()) != parts["holdout 0.2 0"]
+def test_a_cut_that_was_deleted_is_missed(tmp_path: Path) -> None:
+    X, y = draw_records(N, P, 4)
+    victim = Victim(tmp_path, X, y).opened()
+    (path,) = victim.door.lifetime.path.parent.glob("*.atoms")
+    assert path.stat().st_mode & 0o077 == 0
+    victim.ask(ColumnSums("half 1 0"))
+    kept = path.read_bytes()
+    path.unlink()
+    assert "the cut of this data file is missing" in victim.open().text
+    path.write_bytes(kept[:-1])
+    assert "the cut of this data file is damaged" in victim.open().text
+
+
+def test_small_sites_have_rows_in_some_folds() -> None:
+    for rows, folds, parts in ((60, 10, 3), (60, 2, 3), (40, 5, 2), (39, 5, 1), (1000, 10, 20)):
+        X, y = draw_records(rows, P, 5)
+        site = Site("a", X, y, raw=True, secret=b"secret")
+        assert site.draw.finest.max() + 1 == parts
+        if parts == 1:
+            with pytest.raises(Refused, match="the rows here cannot be split"):
+                site.draw.fold_rows(f"folds {folds} 0", rows)
+            continue
+        sizes = [len(part) for part in site.draw.fold_rows(f"folds {folds} 0", rows)]
+        assert sum(sizes) == rows
+        assert sum(size > 0 for size in sizes) == min(parts, folds)
+        assert min(filter(None, sizes)) >= 20

@@ -82,7 +82,6 @@ def test_every_goal_on_diabetes(
             guarded, alone = fit_both(diabetes, doors, settings, drop)
             assert guarded == alone
     used = doors["a"].lifetime
-    assert used.busiest("vectors") < Policy().max_vectors / 4
     assert used.busiest("candidates") < Policy().max_candidates
     assert used.busiest("refusals") == 0
 
@@ -105,7 +104,7 @@ def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority 
     for goal in MODELS:
         guarded, alone = fit_both(wide, doors, Settings(goal=goal, validation=0.2))
         assert guarded == alone
-    assert doors["a"].lifetime.busiest("vectors") < Policy().max_vectors / 4
+    assert doors["a"].lifetime.busiest("refusals") == 0
 
 
 def test_discoveries_on_diabetes(diabetes: dict[str, Path], authority: Authority | None) -> None:

@@ -94,7 +94,7 @@ def entries(folder: Path) -> list[Entry]:
         ),
         (GradientAt(np.full(P, 1e-141)), SAFE, "b does not fit"),
         (GradientAt(np.full(P, 1e51)), SAFE, "b does not fit"),
-        (GradientAt(np.ones(P)), replace(SAFE, max_vectors=0), "allows no more"),
+        (GradientAt(np.ones(P)), replace(SAFE, max_numbers=0.0), "may send 0 of the numbers"),
         (GradientAt(np.ones(P)), replace(SAFE, max_bytes=100), "longer than 100 bytes"),
     ],
 )
@@ -191,24 +191,24 @@ def test_every_procedure_asks_what_the_rules_understand(name: str, tmp_path: Pat
 
 
 def test_vectors_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path) -> None:
-    policy = replace(SAFE, max_vectors=2)
+    policy = replace(SAFE, max_numbers=2 / 30)
     questions = [encode(GradientAt(np.full(P, float(k)))) for k in range(3)]
     for data in questions[:2]:
         guard(tmp_path, policy).answer_bytes(data)
     again = guard(tmp_path, policy)
     again.fit = "f2"
     again.answer_bytes(questions[0])
-    with pytest.raises(FedLassoError, match="enough of them"):
+    with pytest.raises(FedLassoError, match="enough numbers"):
         again.answer_bytes(questions[2])
 
 
 def test_pieces_of_vectors_count_as_well(tmp_path: Path) -> None:
-    policy = replace(SAFE, max_vectors=1, allow=("ProductsAt",))
+    policy = replace(SAFE, max_numbers=1 / 30, allow=("ProductsAt",))
     site, one = guard(tmp_path, policy), np.ones((1, 1))
     places = [np.array([float(k)]) for k in range(P)]
     for k in range(P):
         site.answer_bytes(encode(ProductsAt(one, places[0], places[k])))
-    with pytest.raises(FedLassoError, match="enough of them"):
+    with pytest.raises(FedLassoError, match="enough numbers"):
         site.answer_bytes(encode(ProductsAt(one, places[1], places[1])))
 
 
@@ -301,7 +301,7 @@ def test_splits_are_counted_over_all_fits_and_outlive_the_process(tmp_path: Path
         guard(tmp_path, policy).answer_bytes(data)
     again = guard(tmp_path, policy)
     again.answer_bytes(questions[0])
-    with pytest.raises(FedLassoError, match="has been split in 2 ways over all fits"):
+    with pytest.raises(FedLassoError, match="have been cut in 2 ways over all fits"):
         again.answer_bytes(questions[2])
 
 

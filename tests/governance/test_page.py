@@ -61,7 +61,7 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
         assert words in page
     assert "http" not in page.replace("http-equiv", "")
     lifetime = victim.door.lifetime
-    assert f"{lifetime.used('vectors'):,.1f}" in page
+    assert f"{lifetime.used('numbers'):,.3g}" in page
 
 
 def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: Victim) -> None:

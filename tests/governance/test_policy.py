@@ -164,7 +164,7 @@ def disclosure_table() -> str:
         "batches": "`max_splits`, `min_validation_rows`",
     }
     lines = [
-        "| question | what a reply reveals | rules besides `min_rows` and `max_vectors` |",
+        "| question | what a reply reveals | rules besides `min_rows` and `max_numbers` |",
         "|---|---|---|",
     ]
     single: dict[str, list[str]] = {}

@@ -79,7 +79,7 @@ def main() -> int:
         policy = Path(base) / "policy.toml"
         single = ("LargestEigenvalue", *Policy().single)
         # Twenty kills ask more of one data file than years of fits do.
-        policy.write_text(f"single = {list(single)}\nmax_vectors = 1000000\nmax_refusals = 10000\n")
+        policy.write_text(f"single = {list(single)}\nmax_numbers = 1e6\nmax_refusals = 10000\n")
         local = Breakable(Path(base) / "project", tables, policy)
         share_key(local)
         with local:

@@ -49,6 +49,13 @@ def texts_of(ax: Any) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
+def test_counts_of_near_penalties_do_not_touch(ax: Any) -> None:
+    near = ErrorCurve((8.0, 4.0, 1.0, 0.95, 0.9), (3.0,) * 5, (0.1,) * 5, (0, 1, 2, 3, 4), 2)
+    plots.plot_cv(near, ax=ax)
+    (top,) = ax.child_axes
+    assert [label.get_text() for label in top.get_xticklabels()] == ["0", "1", "2"]
+
+
 def test_the_curve_has_glmnets_lines_and_counts(ax: Any) -> None:
     assert (CURVE.minimum, CURVE.one_se) == (2, 1)
     drawn: Any = plots.plot_cv(CURVE, "deviance", ax)

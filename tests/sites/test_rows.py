@@ -23,25 +23,24 @@ def test_splits_divide_every_row(n: int) -> None:
     assert {len(h) for h in half} == {(n + 1) // 2}
 
 
-@pytest.mark.parametrize("secret", [b"", b"secret"])
 @pytest.mark.parametrize("n", [40, 61])
-def test_strata_are_divided_in_proportion_and_parts_keep_their_sizes(n: int, secret: bytes) -> None:
+def test_strata_are_divided_in_proportion_and_parts_keep_their_sizes(n: int) -> None:
     rare = np.arange(n) % 8 == 3
     for count in (2, 5):
-        parts = [divide(split, "a", n, secret, 0, rare)["penalty"] for split in folds(count, 1)]
-        plain = [divide(split, "a", n, secret)["penalty"] for split in folds(count, 1)]
+        parts = [divide(split, "a", n, rare)["penalty"] for split in folds(count, 1)]
+        plain = [divide(split, "a", n)["penalty"] for split in folds(count, 1)]
         assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
         assert list(map(len, parts)) == list(map(len, plain))
         of_rare = [int(rare[part].sum()) for part in parts]
         assert max(of_rare) - min(of_rare) <= 1
     for split in (holdout(0.4, 1), *halves(3, 1)):
-        trained = divide(split, "a", n, secret, 0, rare)["training"]
-        assert len(trained) == len(divide(split, "a", n, secret)["training"])
+        trained = divide(split, "a", n, rare)["training"]
+        assert len(trained) == len(divide(split, "a", n)["training"])
         assert abs(rare[trained].sum() - rare.mean() * len(trained)) <= 1
     # A single kind of response changes nothing.
     for split in (folds(5, 1)[0], holdout(0.4, 1)):
-        alike = divide(split, "a", n, secret, 0, np.ones(n, bool))
-        assert np.array_equal(alike["training"], divide(split, "a", n, secret)["training"])
+        alike = divide(split, "a", n, np.ones(n, bool))
+        assert np.array_equal(alike["training"], divide(split, "a", n)["training"])
 
 
 def test_many_tiny_sites_hold_out_their_share_together() -> None:

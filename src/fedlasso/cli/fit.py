@@ -27,6 +27,7 @@ from fedlasso.tables import KINDS
 def add(commands: Any) -> None:
     fit = add_action(commands, fit_command, "north.csv south.csv --target y --out model")
     shared.add_source(fit)
+    shared.add_formula(fit)
     shared.add_outcome(fit)
     shared.add_settings(fit)
     option = shared.optional(fit)

@@ -122,6 +122,15 @@ def add_source(parser: Any) -> None:
     add_reading(parser)
 
 
+def add_formula(parser: Any) -> None:
+    """Add the options of a formula."""
+    option = optional(parser)
+    text = "response and columns, instead of --target: --formula 'relapse ~ age*sex + C(ward)'"
+    option("--formula", metavar="TEXT", help=f"{text}; requires fedlasso[formula]")
+    knots = "knots of its splines, both ends included, for ns(bmi, 3): --knots bmi=18:25:30:40"
+    option("--knots", type=names, metavar="KNOTS", help=knots)
+
+
 def add_outcome(parser: Any) -> None:
     """Add the options that name columns of the response besides the target."""
     option = optional(parser)
@@ -155,7 +164,22 @@ def read_source(options: argparse.Namespace, readable: bool = True) -> models.Fi
     given = given_options(options, models.FileSource.__struct_fields__)
     for file in options.files if readable else ():
         check_file(Path(file))
-    return models.FileSource(**given | {"files": tuple(options.files)})
+    if "knots" in given:
+        given["knots"] = dict(map(read_knots, given["knots"]))
+    return models.FileSource(**given | {"files": tuple(options.files)}).with_formula()
+
+
+def read_knots(text: str) -> tuple[str, tuple[float, ...]]:
+    """Return a column and the knots of its spline, from a text such as bmi=18:25:30:40."""
+    name, _, values = text.rpartition("=")
+    try:
+        knots = tuple(float(value) for value in values.split(":"))
+    except ValueError:
+        name = ""
+    if not name:
+        remedy = "write COLUMN=FIRST:...:LAST in numbers, e.g. bmi=18:25:30:40"
+        raise FedLassoError(f"--knots: {text!r} names no knots; {remedy}")
+    return name, knots
 
 
 def read_penalty(text: str) -> float | None:

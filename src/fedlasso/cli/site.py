@@ -253,8 +253,7 @@ def audit_command(options: argparse.Namespace) -> None:
     for entry in chosen:
         print(entry_text(entry))
     for data, words, used, limit in budget_usage(audit, read_policy(options.policy)):
-        of = "" if limit is None else f" of {limit:.0f}"
-        print(f"Data file {data}: {used:.1f}{of} {words}")
+        print(f"Data file {data}: {used:.3g} of {limit:g} {words}")
     sent = [e for e in chosen if e.verdict == "sent"]
     fits = {e.fit for e in chosen if e.fit}
     whole, chain = chain_status(audit)

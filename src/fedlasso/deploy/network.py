@@ -30,6 +30,7 @@ from fedlasso.governance.door_messages import (
     Introduce,
     Introduction,
     Open,
+    Opened,
     Refusal,
 )
 from fedlasso.governance.masks import OfferKey, draw_session
@@ -268,7 +269,12 @@ class Network(Federation):
 
     def _join(self, opening: Open) -> None:
         """Ask the sites to join a fit."""
-        self.replies(opening)
+        self.count_atoms(self.replies(opening))
+
+    def count_atoms(self, opened: Sequence[Opened]) -> None:
+        """Keep into how many parts the sites have cut their rows."""
+        atoms = tuple(reply.atoms for reply in opened)
+        self.atoms = atoms if all(atoms) else ()
 
     def _agree(
         self,

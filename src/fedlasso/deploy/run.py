@@ -234,7 +234,7 @@ def repeat_fit(
 ) -> ModelDocument:
     """Repeat a network's fit in this process, with each site's data file and secret."""
     schema, settings, missing = document.schema, document.settings, document.missing
-    join = make_opening("0" * 8, schema, settings, missing)
+    join = make_opening("0" * 8, schema, settings, missing, sites=tuple(tables))
     rare = Policy().rare
     records = {name: TableRecords(path, keys[name], name) for name, path in tables.items()}
     sites = InProcess([table.site(name, join, rare) for name, table in records.items()])

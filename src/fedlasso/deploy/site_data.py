@@ -23,6 +23,7 @@ from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
 from fedlasso.models.inputs import make_site
 from fedlasso.sites import Site
+from fedlasso.sites.atoms import ATOM_ROWS
 from fedlasso.sites.fold_assignment import BATCH_ROWS
 from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import ColumnKind
@@ -82,8 +83,7 @@ class TableRecords:
             missing = values.null_count
             if kinds[name] == "text":
                 levels = len(tables.common_levels(values, min_rows))
-                rows = tables.level_rows(min_rows)
-                yield name, f"is text; {levels} levels with {rows} rows or more are reported"
+                yield name, f"is text; {levels} levels with {min_rows} rows or more are reported"
             else:
                 numbers = tables.to_numbers(values)
                 missing = int(np.isnan(numbers).sum())
@@ -144,7 +144,12 @@ class TableRecords:
         if self._secret:
             secret = hmac.digest(self._secret, f"splits of {self.fingerprint}".encode(), "sha256")
         encoded = schema.encoded
-        limits = {"cell": rare.cell, "part": rare.part, "batch": max(rare.batch, BATCH_ROWS)}
+        limits = {
+            "part": rare.part,
+            "batch": max(rare.batch, BATCH_ROWS),
+            "atom_rows": rare.atom or ATOM_ROWS,
+            "turn": sorted(opening.sites).index(name) if name in opening.sites else 0,
+        }
         return make_site(part, encoded, settings, secret=secret, **limits)
 
     @contextmanager

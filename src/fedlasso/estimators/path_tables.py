@@ -18,7 +18,7 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
     try:
         from pandas import DataFrame
     except ImportError:
-        need = "a data frame requires pandas: pip install 'fedlasso[fit]'"
+        need = "a data frame requires pandas: pip install 'fedlasso[formula]'"
         raise FedLassoError(need) from None
     return DataFrame(dict(columns))
 

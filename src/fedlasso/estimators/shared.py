@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
+from fedlasso.estimators.formula_frames import read_frame, take_columns
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import (
     TableRows,
@@ -91,6 +92,8 @@ class FederatedEstimator(FittedSurface):
         sample_weight: Any = None,
         offset: Any = None,
         clusters: Any = None,
+        formula: str | None = None,
+        knots: Any = None,
     ) -> Self:
         """Fit to a table whose rows belong to sites, or to a federation.
 
@@ -105,10 +108,21 @@ class FederatedEstimator(FittedSurface):
         offset : added to the linear predictor, such as a log exposure; zero by default
         clusters : one label per row, such as the patient; rows of a cluster may depend on each
             other, and standard errors allow for that
+        formula : response and columns of the data frame X, as ``"relapse ~ age*sex + C(ward)"``,
+            instead of y; `sites` may then be a column's name. Needs ``fedlasso[formula]``
+        knots : of its splines, by column: ``{"bmi": (18, 25, 30, 40)}`` for ``ns(bmi, 3)``
         """
         notices: list[str] = []
         federation: Federation
         self.schema_: Schema | None = None
+        self.formula_ = formula
+        self._source: dict[str, Any] = {}
+        if formula is not None:
+            if y is not None:
+                raise FedLassoError("the formula names the response; omit y")
+            X, y, sites, self._source = read_frame(X, sites, formula, knots or {}, self.categorical)
+        elif knots is not None:
+            raise FedLassoError("knots are those of a formula; give one, or omit them")
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset, clusters)):
                 raise FedLassoError("a federation has its own responses and sites; pass it alone")
@@ -198,7 +212,7 @@ class FederatedEstimator(FittedSurface):
         if self._stored is not None:
             return self._stored
         schema = getattr(self, "schema_", None) or self._describe_columns(target)
-        return make_document(self.model_, schema, getattr(self, "missing", "refuse"))
+        return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
 
     def _describe_columns(self, target: str | None) -> Schema:
         """Return the schema of a table of numbers."""
@@ -233,7 +247,7 @@ class FederatedEstimator(FittedSurface):
 
     def _check_table(self, X: Any, *y: Any, **how: Any) -> Any:
         """Return a validated table, and its response if given; data frames become Arrow tables."""
-        coded = bool(read_codes(self.na)) or len(self.categorical) > 0
+        coded = bool(read_codes(self.na)) or len(self.categorical) > 0 or bool(self._source)
         if is_frame(X) and (coded or not holds_measurements(X)):
             validate_data(self, X, *y, skip_check_array=True)
             table = to_arrow(X)
@@ -274,6 +288,8 @@ class FederatedEstimator(FittedSurface):
 
     def _score(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         check_is_fitted(self)
+        if self.schema_ is not None and self.schema_.formula is not None:
+            X = take_columns(X, [column.name for column in self.schema_.columns])
         self._check_names(X)
         if self.schema_ is None:
             X = self._check_array(X, reset=False)
@@ -312,7 +328,7 @@ class FederatedEstimator(FittedSurface):
             "categorical": categorical,
             "levels": read_orders(categorical, self.categorical),
             "min_level": self.min_level,
-        }
+        } | self._source
         federation, self.schema_ = records.open_frame(settings, how, notify)
         return federation, encode_settings(settings, self.schema_)
 

@@ -53,9 +53,15 @@ def _restore(model: FederatedEstimator, document: ModelDocument) -> None:
     schema = document.schema
     names = schema.encoded
     rows = {row.name: row for row in document.coefficients}
-    plain = not schema.na and names == tuple(column.name for column in schema.columns)
+    plain = (
+        not schema.na
+        and schema.formula is None
+        and names == tuple(column.name for column in schema.columns)
+    )
     plain = plain and all(column.kind == "number" for column in schema.columns)
     model.schema_ = None if plain else schema
+    model.formula_ = None if schema.formula is None else f"~ {schema.formula.text}"
+    model._source = {}
     model.columns_ = names
     model.n_features_in_ = len(schema.columns)
     if names != tuple(f"x{k}" for k in range(len(names))):

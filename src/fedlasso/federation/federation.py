@@ -25,6 +25,7 @@ class Federation(ABC):
     site_weights : weights of each site's rows in views, as `SiteWeighted` writes them; empty where
         all are equal
     site_effects : whether every site has an intercept of its own in views
+    atoms : into how many parts each site's rows are cut, where splits are unions of such parts
 
     Examples
     --------
@@ -43,6 +44,7 @@ class Federation(ABC):
     loss: str
     site_weights: tuple[str, ...] = ()
     site_effects: bool = False
+    atoms: tuple[int, ...] = ()
 
     @abstractmethod
     def replies(self, request: Request[R]) -> tuple[R, ...]:
@@ -135,6 +137,7 @@ class Around(Federation):
         self.loss = inner.loss
         self.site_weights = inner.site_weights
         self.site_effects = inner.site_effects
+        self.atoms = inner.atoms
 
 
 class Forwarding(Around):
@@ -187,6 +190,8 @@ class InProcess(Federation):
         self.sites = tuple(self._members)
         self.columns = members[0].columns
         self.loss = members[0].loss
+        atoms = tuple(getattr(site, "atoms", 0) for site in members)
+        self.atoms = atoms if all(atoms) else ()
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         data = encode(request)

@@ -177,6 +177,7 @@ class Disclosure:
     held_out : whether it is about held-out rows
     compares : whether it compares a site's own number with a given one
     batches : whether it is about batches of rows, which are a split of them
+    moments : whether it reveals second moments of its columns, or of all columns
 
     Examples
     --------
@@ -191,6 +192,7 @@ class Disclosure:
     held_out: bool = False
     compares: bool = False
     batches: bool = False
+    moments: bool = False
 
 
 class Request(Message, Generic[R]):

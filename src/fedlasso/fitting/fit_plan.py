@@ -14,6 +14,7 @@ from fedlasso.fitting.result import Fit
 from fedlasso.numerics import L1
 from fedlasso.procedures import Problem
 from fedlasso.sites import Scaling, Viewed
+from fedlasso.sites.atoms import fills_folds
 
 # Folds, tried in this order; more of them if rows are few or the goal needs them.
 FOLD_COUNTS = (10, 5, 3, 2)
@@ -25,6 +26,7 @@ GRADIENT_FOLDS = 5
 MORE_GRADIENT_FOLDS = 10
 PER_SPLIT = 100
 BEYOND_ROWS = 30
+EMPTY_FOLDS = "sites cut their rows into few parts, which would leave folds empty"
 # Fewer rows than this cannot be both fitted and judged.
 FEWEST_ROWS = 4
 
@@ -87,10 +89,11 @@ def make_plan(
     fold_counts = [min(GRADIENT_FOLDS, rows)]
     if few:
         fold_counts.insert(0, min(MORE_GRADIENT_FOLDS, rows))
+    fold_counts = [count for count in fold_counts if refused.get(count) != EMPTY_FOLDS]
     enough = {count: max((count + 1) * per_split, fewest_uploads(count)) for count in fold_counts}
     given = uploads or (max(GRADIENTS, max(enough.values())) if few else GRADIENTS)
     buys = min([*enough.values(), *(SCALING + vectors_of(p, count) for count in counts)])
-    why = next(iter(refused.values()), "")
+    why = next((why for why in refused.values() if why != EMPTY_FOLDS), "")
     if not why:
         need = SCALING + vectors_of(p, min(counts))
         megabytes = f"be {8e-6 * p * need:.3g} MB per site"
@@ -174,7 +177,12 @@ def gather_as_planned(context: Context, more_folds: bool) -> Gathered:
     if uploads is not None:
         # Means far from zero take more than a plan expects.
         uploads = max(uploads - max(standardiser.vectors - SCALING, 0), 1)
-    refused: dict[int, str] = {}
+    # Sites that cut their rows into few parts leave folds empty.
+    refused = {
+        count: EMPTY_FOLDS
+        for count in (MORE_FOLDS, *FOLD_COUNTS)
+        if settings.cv is None and not fills_folds(context.ledger.atoms, count)
+    }
     while True:
         plan = make_plan(
             context.p,

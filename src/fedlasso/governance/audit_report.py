@@ -23,9 +23,9 @@ _DOOR_REVEALS = {
     "SummariseAudit": "hashes of what was sent before",
 }
 _BUDGET_TEXTS: dict[BudgetName, str] = {
-    "vectors": "vectors of numbers sent, over all fits",
+    "numbers": "numbers sent over all fits, as a fraction of rows times columns",
     "splits": "splits of the rows",
-    "parts": "parts of the rows with disclosed sums",
+    "moments": "twice the columns with second moments, as a fraction of the rows summed over",
     "candidates": "models evaluated on the most used set of held-out rows",
     "comparisons": "numbers that the site's noise was compared with",
     "refusals": "refusals that depend on the records",
@@ -116,21 +116,19 @@ def chain_status(audit: Audit) -> tuple[bool, str]:
     return True, f"{lines} lines, hash chain valid, last hash {audit.head[:12]}"
 
 
-def budget_usage(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float, float | None]]:
-    """Yield data file, budget, amount used, and the limit where it is known."""
-    limits = policy.limits(0)
+def budget_usage(audit: Audit, policy: Policy) -> Iterator[tuple[str, str, float, float]]:
+    """Yield data file, budget, amount used, and the limit."""
+    limits = policy.limits()
     for data in dict.fromkeys(entry.data for entry in audit.entries() if entry.spent):
         lifetime = Lifetime.of(audit, data)
         for budget in BUDGETS:
-            # The limit is half of the rows, whose number is not in the audit.
-            limit = None if budget == "parts" else limits[budget]
-            yield data[:8], _BUDGET_TEXTS[budget], lifetime.busiest(budget), limit
+            yield data[:8], _BUDGET_TEXTS[budget], lifetime.busiest(budget), limits[budget]
 
 
 def check_ledgers(audit: Audit) -> str:
     """Describe the first ledger that has less than the audit; empty if none has."""
     spent: defaultdict[tuple[str, BudgetName], float] = defaultdict(float)
-    together: tuple[BudgetName, ...] = ("vectors", "splits", "parts", "comparisons", "refusals")
+    together: tuple[BudgetName, ...] = ("numbers", "splits", "comparisons", "refusals")
     for entry in audit.entries():
         for budget in together:
             spent[entry.data, budget] += entry.spent.get(budget, 0.0)
@@ -194,8 +192,9 @@ def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
     for data, budget, used, limit in budget_usage(audit, policy):
         fraction = min(used / limit, 1.0) if limit else 0.0
         bar = f"<meter value='{fraction:.3f}' high='0.8'>{fraction:.0%}</meter>" if limit else ""
-        shown = "half of the rows" if limit is None else f"{limit:,.0f}"
-        yield escape(data), escape(budget), f"{used:,.1f}".removesuffix(".0"), shown, bar
+        shown = f"{limit:,g}"
+        shown_use = f"{used:,.3g}" if used < 10 else f"{used:,.0f}"
+        yield escape(data), escape(budget), shown_use, shown, bar
 
 
 def _fit(transfers: FitTransfers) -> Iterable[str]:

@@ -19,6 +19,7 @@ from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, describe_fit, describe_question, require_approval
+from fedlasso.governance.cuts import keep_cut, recall_cut
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
 from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
@@ -26,9 +27,14 @@ from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
 from fedlasso.governance.membership import Members, check_members
 from fedlasso.governance.policy import Policy, Rare
-from fedlasso.governance.record_checks import DataFile, check_cells, check_columns
+from fedlasso.governance.record_checks import (
+    DataFile,
+    check_cells,
+    check_columns,
+)
 from fedlasso.governance.refusals import check_open, public_refusal, read_records, refuse
 from fedlasso.sites import Memory
+from fedlasso.sites.cells import level_rows
 
 
 @dataclass(eq=False)
@@ -76,7 +82,9 @@ class Door:
         open. Both must be as they were.
         """
         if self.identity is not None:
-            self._ring = Ring(self.name, self.identity, offer.fit, offer.session, secret)
+            self._ring = Ring(
+                self.name, self.identity, offer.fit, offer.session, secret, self.records.rows
+            )
         if opening is None:
             return
         self._open(opening)
@@ -174,7 +182,9 @@ class Door:
         _check_identity(request.fit)
         if self.identity is None:
             raise FedLassoError("this site has no certificate to sign a key with")
-        self._ring = Ring(self.name, self.identity, request.fit, request.session)
+        self._ring = Ring(
+            self.name, self.identity, request.fit, request.session, rows=self.records.rows
+        )
         return KeyOffered(self._ring.offer().write(), site=self.name)
 
     def _agree_on_masks(self, opening: Open) -> Masks | None:
@@ -207,7 +217,7 @@ class Door:
             others = read_records(lambda: self.records.find_others(self.name, request, rare))
             reply = door_messages.Others(others, site=self.name)
         else:
-            fewest = max(request.min_level, self.policy.min_level_rows)
+            fewest = max(level_rows(request.min_level), self.policy.min_level_rows)
             reply = read_records(lambda: self.records.describe(self.name, request, fewest, rare))
         hashed = hashlib.sha256(encode(request)).hexdigest()
         entry = Entry(request.fit, "", "sent", asked=hashed, about=describe_fit(request))
@@ -235,7 +245,11 @@ class Door:
         if masks:
             check_members(self.audit, fingerprint, masks.members, self.name)
         site = read_records(lambda: self.records.site(self.name, opening, self.policy.rare))
+        if site.draw.secret:
+            recall_cut(site, self.lifetime)
         check_cells(site, opening, self.policy)
+        if site.draw.secret:
+            keep_cut(site, self.lifetime)
         scope = _opening_scope(opening, self.policy.rare)
         # Views are kept here too, so that they outlive a restart; other columns have others.
         room = short_hash(fingerprint, scope)[:16]
@@ -254,7 +268,7 @@ class Door:
             opening=_opening_hash(opening, self._members),
             strict=self.identity is not None,
         )
-        return door_messages.Opened(site=self.name)
+        return door_messages.Opened(site.atoms, site=self.name)
 
 
 def _opening_scope(request: AboutColumns, rare: Rare) -> str:

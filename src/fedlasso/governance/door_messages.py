@@ -82,7 +82,9 @@ class FindOthers(AboutOutcome[Others]):
 
 
 class Opened(Reply):
-    """The site has joined the fit."""
+    """The site has joined the fit; splits of its rows are unions of so many parts."""
+
+    atoms: int = 0
 
 
 class Open(AboutOutcome[Opened]):

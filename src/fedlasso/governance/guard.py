@@ -20,6 +20,8 @@ from fedlasso.governance.consent import (
     describe_reply,
     require_approval,
 )
+from fedlasso.governance.counting import count_rows, fraction_of
+from fedlasso.governance.cuts import name_cut
 from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
@@ -30,8 +32,9 @@ from fedlasso.governance.record_checks import (
     check_steepness,
 )
 from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
-from fedlasso.sites import Site, folds_in
-from fedlasso.sites.rows import count_parts, name_draw
+from fedlasso.sites import Site
+from fedlasso.sites.atoms import ROWS_PER_COLUMN, halve, merge, smallest
+from fedlasso.sites.moment_rules import moment_columns, smallest_part
 from fedlasso.sites.views import Standardise
 
 
@@ -81,9 +84,10 @@ class GuardedSite:
         self.name = self.site.name
         self.columns = self.site.columns
         self.loss = self.site.loss
+        self.atoms = self.site.atoms
         self.scope = self.scope or short_hash(*self.columns)
         self._ledger = self.lifetime or Lifetime.of(self.audit, self.data)
-        self._limits = self.policy.limits(self.site.table.n)
+        self._limits = self.policy.limits()
         # The last question, repeated, has the same answer.
         self._last: tuple[str, Reply] | None = None
 
@@ -233,13 +237,16 @@ class GuardedSite:
             answer = encode(reply)
         except Exception as error:
             raise Withheld(error_text(error, type(request).__name__)) from None
-        (split,) = values_of(request, "split") or [""]
-        # Moments of different folds are about different rows.
-        parts = folds_in(split) if request.kind == "moments" else 1
-        numbers = -(-size(reply)[0] // 8 // parts)
-        charges.append(Charge("vectors", self._key(digest, answer), numbers / len(self.columns)))
+        charges.append(Charge("numbers", self._key(digest, answer), self._count(reply)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges
+
+    def _count(self, reply: Reply) -> float:
+        """Return the numbers of a reply as a fraction of the entries that they are about."""
+        masked = self.masks is not None and isinstance(reply, Words)
+        others = self.masks.other_rows if self.masks is not None and masked else ()
+        rows = count_rows(self.site.table.n, others)
+        return fraction_of(size(reply)[0] / 8, rows, len(self.columns))
 
     def _key(self, digest: str, answer: bytes) -> str:
         """Identify what left: the same question and answer on the same columns are charged once."""
@@ -248,30 +255,40 @@ class GuardedSite:
     def _charges(self, request: Request[Any], digest: str) -> list[Charge]:
         """Return the charges of a question that do not depend on the answer."""
         charges = []
-        for split in filter(None, values_of(request, "split")):
-            draw = self._name_draw(split)
-            charges.append(Charge("splits", draw, 1))
-            charges.append(Charge("parts", draw, count_parts(split)))
+        (split,) = values_of(request, "split") or [""]
+        if split or request.discloses.batches:
+            charges.append(Charge("splits", name_cut(self.site, split), 1))
+        charges += self._charge_moments(request)
         if request.discloses.held_out:
             on = self.site.recall_view(request.on).split if request.on else ""
             split = next(filter(None, values_of(request, "split")), on)
             (purpose,) = values_of(request, "purpose") or ["penalty"]
-            within = f"{self._name_draw(split) if split else 'given'} {purpose}"
+            within = f"{self.site.draw.name_rows(split) if split else 'given'} {purpose}"
             # A question without models is charged as one.
             models = [model.T for model in values_of(request, "model")] or [np.zeros((1, 0))]
             for model in np.vstack(models):
                 key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
-        if request.discloses.batches:
-            # Every other cluster column makes other batches.
-            batches = short_hash(self.site.batches.tobytes())
-            charges.append(Charge("splits", f"batches #{batches}", 1))
         if request.discloses.compares:
             charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
         return charges
 
-    def _name_draw(self, split: str) -> str:
-        return f"{name_draw(split)} #{self.site.draw.redraws(split, self.site.table.n)}"
+    def _charge_moments(self, request: Request[Any]) -> list[Charge]:
+        """Charge every column whose second moments leave, and of parts of the rows once more."""
+        if not self.site.draw.secret:
+            return []
+        draw = self.site.draw
+        rows = {"all rows": self.site.table.n}
+        if smallest_part(request, self.site) < self.site.table.n:
+            # Sums over fine parts are sums over coarser ones too.
+            levels = halve(int(draw.atoms.max()) + 1)
+            rows |= {f"{k} atoms": smallest(merge(draw.atoms, k)) for k in levels}
+        names = [self.columns[k] for k in moment_columns(request, self.columns)]
+        return [
+            Charge("moments", short_hash(name), ROWS_PER_COLUMN / count, within)
+            for name in names
+            for within, count in rows.items()
+        ]
 
     def _answer(self, request: Request[Any]) -> Reply:
         """Answer; a view is stored only once its reply leaves."""

@@ -1,6 +1,6 @@
 """Budgets for the lifetime of a data file, over all fits: a ledger beside the audit.
 
-Every line charges one budget for something that left: vectors of numbers, a draw of the rows, a
+Every line charges one budget for something that left: numbers, a cut of the rows, a
 candidate evaluated on held-out rows, a number compared with the site's own, or a refusal that
 depends on the records. Charges are on disk before anything leaves, so a kill can only overcount. An
 exhausted budget is extended by a larger number in the policy; a missing ledger is an error.
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -21,8 +21,10 @@ import msgspec
 
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.audit import Audit, lock_file
+from fedlasso.governance.counting import fraction_text
+from fedlasso.sites.moment_rules import too_few_rows
 
-BudgetName = Literal["vectors", "splits", "parts", "candidates", "comparisons", "refusals"]
+BudgetName = Literal["numbers", "splits", "moments", "candidates", "comparisons", "refusals"]
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 
@@ -60,6 +62,11 @@ class Lifetime:
         self._refresh()
         return self._used.get((budget, within), 0.0)
 
+    def knows(self, budget: BudgetName, beginning: str) -> bool:
+        """Return whether anything was charged whose key has this beginning."""
+        self._refresh()
+        return any(of == budget and key.startswith(beginning) for of, _, key in self._known)
+
     def busiest(self, budget: BudgetName) -> float:
         """Return the maximum that was used of a budget within one set of rows."""
         self._refresh()
@@ -67,6 +74,17 @@ class Lifetime:
 
     def check(self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]) -> None:
         """Refuse what would use more than a limit."""
+        for budget in self.exceeded(charges, limits):
+            if budget == "moments":
+                raise too_few_rows()
+            limit = limits[budget]
+            shown = fraction_text(limit) if budget == "numbers" else f"{limit:g}"
+            raise FedLassoError(_EXHAUSTED[budget].format(shown))
+
+    def exceeded(
+        self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]
+    ) -> Iterator[BudgetName]:
+        """Yield the budgets of which charges would use more than the limit."""
         self._refresh()
         new: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
         for place, charge in {_place(charge): charge for charge in charges}.items():
@@ -74,9 +92,9 @@ class Lifetime:
                 new[charge.budget, charge.within] += charge.amount
         for (budget, within), amount in new.items():
             limit = limits.get(budget, float("inf"))
-            # Fractions of vectors add up with rounding.
+            # Fractions of numbers add up with rounding.
             if self._used.get((budget, within), 0.0) + amount > limit * (1 + 1e-9):
-                raise FedLassoError(_EXHAUSTED[budget].format(int(limit)))
+                yield budget
 
     def charge(
         self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]
@@ -128,14 +146,12 @@ def _place(charge: Charge) -> tuple[str, str, str]:
     return charge.budget, charge.within, charge.key
 
 
-_REUSE = "use the seeds, fractions and folds of earlier fits"
 _EXHAUSTED: dict[BudgetName, str] = {
-    "vectors": "this data file has sent {} vectors over all fits, and the policy here allows no "
-    "more; enough of them would determine the records",
-    "splits": "this data file has been split in {} ways over all fits, and the policy here allows "
-    f"no more; {_REUSE}",
-    "parts": "sums over {} parts of the rows have been sent over all fits, half as many as there "
-    f"are rows, which is the limit; {_REUSE}",
+    "numbers": "this data file may send {} of the numbers that it holds, rows times columns, over "
+    "all fits, and this question would exceed that; enough numbers determine the records",
+    "splits": "the rows of this data file have been cut in {} ways over all fits, and the policy "
+    "here allows no more; use the cluster column of earlier fits, or none",
+    "moments": "",
     "candidates": "{} models have been evaluated on these held-out rows over all fits, and the "
     "policy here allows no more; hold out other rows",
     "comparisons": "this data file has been compared with {} numbers over all fits, and the policy "

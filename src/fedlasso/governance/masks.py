@@ -38,12 +38,13 @@ class OfferKey(Request[KeyOffered]):
 
 @dataclass(frozen=True)
 class Offer:
-    """A site's signed key for one session, as text."""
+    """A site's signed key for one session, and its number of rows, as text."""
 
     name: str
     key: str
     certificate: str
     signature: str
+    rows: int = 0
 
     def write(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -56,9 +57,10 @@ class Offer:
             raise FedLassoError("the offer of a key is malformed; update fedlasso") from None
 
 
-def _statement(fit: str, session: str, name: str, key: bytes) -> bytes:
-    """Return what a site signs: its key, with the fit, the session and its name."""
-    return b"\0".join([_PURPOSE, fit.encode(), session.encode(), name.encode(), key])
+def _statement(fit: str, session: str, name: str, rows: int, key: bytes) -> bytes:
+    """Return what a site signs: its key, with the fit, the session, its name and its rows."""
+    texts = (fit, session, name, str(rows))
+    return b"\0".join([_PURPOSE, *(text.encode() for text in texts), key])
 
 
 @dataclass(eq=False)
@@ -73,6 +75,7 @@ class Ring:
     fit: str
     session: str
     secret: bytes = field(default=b"", repr=False)
+    rows: int = 0
     _key: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -87,10 +90,10 @@ class Ring:
         if self._key is None:
             self._key = X25519PrivateKey.generate()
             self.secret = self._key.private_bytes_raw()
-        signed = _statement(self.fit, self.session, self.name, self._public)
+        signed = _statement(self.fit, self.session, self.name, self.rows, self._public)
         certificate = self.identity.certificate.read_text()
         signature = self.identity.sign(signed)
-        return Offer(self.name, self._public.hex(), certificate, signature.hex())
+        return Offer(self.name, self._public.hex(), certificate, signature.hex(), self.rows)
 
     @property
     def _public(self) -> bytes:
@@ -117,7 +120,7 @@ class Ring:
                 public = X25519PublicKey.from_public_bytes(key)
             except ValueError:
                 raise FedLassoError(f"the key of {offer.name!r} is malformed") from None
-            signed = _statement(self.fit, self.session, offer.name, key)
+            signed = _statement(self.fit, self.session, offer.name, offer.rows, key)
             seen[offer.name] = self.identity.check(offer.name, offer.certificate, signature, signed)
             agreed[offer.name] = self._key.exchange(public)
         self.identity.recognise(seen)
@@ -125,7 +128,8 @@ class Ring:
         self._key = None
         self.secret = b""
         seen[self.name] = self.identity.fingerprint()
-        return Masks(self.name, agreed, hashlib.sha256(opening).digest(), seen)
+        others = tuple(max(offer.rows, 0) for offer in offers if offer.name != self.name)
+        return Masks(self.name, agreed, hashlib.sha256(opening).digest(), seen, others)
 
 
 @dataclass(eq=False)
@@ -136,6 +140,7 @@ class Masks:
     secrets: Mapping[str, bytes]
     opening: bytes
     members: dict[str, str] = field(default_factory=dict)
+    other_rows: tuple[int, ...] = ()
     _last: int = field(default=0, init=False)
     _kept: dict[int, tuple[bytes, Any]] = field(default_factory=dict, init=False)
     _started: bool = field(default=True, init=False)

@@ -20,7 +20,7 @@ from fedlasso.federation.messages import RoleKind, layout, questions, roles
 from fedlasso.governance.lifetime import BUDGETS, BudgetName
 from fedlasso.numerics import Array
 from fedlasso.sites import Site
-from fedlasso.sites.rows import divide, folds_in
+from fedlasso.sites.rows import folds_in
 
 WholeNumber = Annotated[int, Meta(ge=0, description="a whole number, zero or more")]
 Ratio = Annotated[float, Meta(ge=0, description="a number, zero or more")]
@@ -47,14 +47,15 @@ class Rare(NamedTuple):
     """Minimum numbers of rows that may be distinguished.
 
     Text levels with fewer than `level` rows are pooled. A column is refused that differs from its
-    commonest value in some rows, but in fewer than `cell`, or `part` among held-out rows. A batch
-    has at least `batch` rows.
+    commonest value in some rows, but in fewer than `cell`, or `part` in an atom. A batch has at
+    least `batch` rows, and an atom `atom`.
     """
 
     level: int = 0
     cell: int = 0
     part: int = 0
     batch: int = 0
+    atom: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class Policy:
     ----------
     min_rows : minimum training rows of an answer
     min_validation_rows : minimum held-out rows of a validation error, and rows of a batch
-    min_cell_rows : minimum rows in which a column differs from its commonest value, among all rows
-        and among training rows, unless it does not differ at all
-    min_part_cell_rows : the same among held-out rows and in folds
+    min_cell_rows : minimum rows in which a column differs from its commonest value, unless it does
+        not differ at all
+    min_part_cell_rows : the same in every atom, and so in every part of a split
     min_sites : minimum sites of a fit, each of which signs a key where sums are masked
     sums : whether sums leave masked, so that only totals over all sites can be read, or clear
     single : questions answered alone where sums are masked: they disclose counts and magnitudes
@@ -78,9 +79,10 @@ class Policy:
     pool_rare_levels : whether rarer levels are pooled here, also if other sites disclose them
     na_codes : texts that a fit may count as missing values
     max_active_per_row : maximum active coefficients of a model, per training row
-    max_vectors : numbers that a data file may send in its lifetime, over all fits, in vectors over
-        the columns of the fit; enough of them determine the records
-    max_splits : splits of a data file in its lifetime; all folds of one assignment count as one
+    max_numbers : numbers that a data file may send in its lifetime, over all fits, as a fraction of
+        rows times columns of the fit; where sums are masked, of all sites' rows
+    max_splits : cuts of a data file's rows into atoms in its lifetime; every cluster column makes
+        another
     max_candidates : models evaluated on one set of held-out rows in a data file's lifetime
     max_comparisons : numbers that a data file's noise may be compared with in its lifetime
     max_refusals : refusals that depend on the records, after which a data file is closed
@@ -106,8 +108,8 @@ class Policy:
     pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
     max_active_per_row: Ratio = 5.0
-    max_vectors: WholeNumber = 3000
-    max_splits: WholeNumber = 30
+    max_numbers: Ratio = 9.0
+    max_splits: WholeNumber = 2
     max_candidates: WholeNumber = 500
     max_comparisons: WholeNumber = 20
     max_refusals: WholeNumber = 50
@@ -132,13 +134,12 @@ class Policy:
     def shows(self, column: str) -> bool:
         return not self.columns or column in self.columns
 
-    def limits(self, rows: int) -> dict[BudgetName, float]:
-        """Return the lifetime budgets of a data file with so many rows.
+    def limits(self) -> dict[BudgetName, float]:
+        """Return the lifetime budgets of a data file.
 
-        Sums over half as many parts as rows do not determine the rows, even if all draws are known.
+        Columns with second moments are a fraction of those that the rows suffice for.
         """
-        # Every budget but that of parts has a rule of its name.
-        return {budget: getattr(self, f"max_{budget}", rows // 2) for budget in BUDGETS}
+        return {budget: getattr(self, f"max_{budget}", 1.0) for budget in BUDGETS}
 
     def check(self, request: Request[Any], site: Site) -> None:
         """Refuse a question against the rules; the text depends only on it and numbers of rows."""
@@ -149,7 +150,7 @@ class Policy:
         check_fields(request, len(site.columns), self.max_steps)
         for split in filter(None, values_of(request, "split")):
             # Neither sums over a split nor their difference to all rows may be over few rows.
-            training = count_training(split, site)
+            training = len(site.draw.divide(split, site.table.n)["training"])
             self.check_rows(training, "in this split")
             if held_out := site.table.n - training:
                 self._check_held_out(held_out, "rows held out by this split")
@@ -158,14 +159,16 @@ class Policy:
         for split in filter(None, values_of(request, "split")):
             if view.rows < site.table.n:
                 raise FedLassoError("a view of a split cannot be split again; use all rows")
-            rows = view.rows // folds_in(split)
-            if folds_in(split) > 1 and rows < self.min_validation_rows:
+            parts = site.draw.fold_rows(split, view.rows) if folds_in(split) > 1 else []
+            rows = min((len(part) for part in parts if len(part)), default=view.rows)
+            if rows < self.min_validation_rows:
                 required = f"the policy requires at least {self.min_validation_rows}"
                 text = f"{rows} rows in a fold here, but {required}; request fewer folds"
                 raise Refused(text, code=RefusalCode.FEWER_FOLDS)
         purposes = values_of(request, "purpose") or view.held_out
         for purpose in purposes if request.discloses.held_out else ():
-            self._check_held_out(view.validation(purpose).m, "validation rows here")
+            if held_out := view.validation(purpose).m:
+                self._check_held_out(held_out, "validation rows here")
         limit = self.max_active_per_row * view.rows
         for model in values_of(request, "model"):
             active = int(np.count_nonzero(model.reshape(len(model), -1), axis=0).max(initial=0))
@@ -177,7 +180,8 @@ class Policy:
     @property
     def rare(self) -> Rare:
         level = self.min_level_rows if self.pool_rare_levels else 0
-        return Rare(level, self.min_cell_rows, self.min_part_cell_rows, self.min_validation_rows)
+        part = self.min_part_cell_rows
+        return Rare(level, self.min_cell_rows, part, self.min_validation_rows, self.min_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
         if rows < self.min_rows:
@@ -188,13 +192,6 @@ class Policy:
         if rows < self.min_validation_rows:
             required = f"but the policy requires at least {self.min_validation_rows}"
             raise FedLassoError(f"{rows} {what}, {required}")
-
-
-def count_training(split: str, site: Site) -> int:
-    """Return the training rows of a split, which depend on the site's clusters if it has any."""
-    if site.draw.clusters is None:
-        return len(divide(split, site.name, site.table.n)["training"])
-    return len(site.draw.divide(split, site.table.n)["training"])
 
 
 def values_of(request: Request[Any], kind: RoleKind) -> list[Any]:

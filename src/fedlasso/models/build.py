@@ -8,6 +8,7 @@ import numpy as np
 
 from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
+from fedlasso.fitting.exact_path import ExactPath, path_by_moments
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
 from fedlasso.fitting.inference.infer import separate_sites
@@ -94,8 +95,16 @@ def make_model(
     return replace(document, revealed=revealed)
 
 
-def make_document(model: Model, schema: Schema, missing: Missing = "refuse") -> ModelDocument:
-    """Return the document of a fitted model, without what further requests would add."""
+def make_document(
+    model: Model,
+    schema: Schema,
+    missing: Missing = "refuse",
+    exact: ExactPath | None = None,
+) -> ModelDocument:
+    """Return the document of a fitted model, without what further requests would add.
+
+    `exact` is the exact path of all rows; by default that of second moments, if there are any.
+    """
     fit = model.fit
     scaling = model.scaling
     costs = model.costs
@@ -120,6 +129,12 @@ def make_document(model: Model, schema: Schema, missing: Missing = "refuse") -> 
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
+        exact = exact or path_by_moments(model)
+        if exact is not None and np.array_equal(exact.penalties, found.penalties):
+            B = (exact.coefficients.T * scale).T
+            path = CoefficientPath.largest(found.penalties, B, model.columns)
+            ratio = tuple(exact.dev_ratio.tolist())
+            path = replace(path, nzero=tuple(exact.nzero.tolist()), dev_ratio=ratio)
         curve = doc.ErrorCurve(
             path.penalties,
             tuple(validation.error.tolist()),

@@ -30,18 +30,20 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
     """Return the CSV files of a model by name; what was not measured has no file."""
     tables: dict[str, _Table] = {"coefficients": list(_coefficients(document))}
     if curve := document.curve:
-        marks = ["min" * (k == curve.minimum) for k in range(len(curve.mse))]
-        one_se = ["1se" * (k == curve.one_se) for k in range(len(curve.mse))]
+        marks = ["lambda.min" * (k == curve.minimum) for k in range(len(curve.mse))]
+        one_se = ["lambda.1se" * (k == curve.one_se) for k in range(len(curve.mse))]
         chosen = ["chosen" * (k == curve.chosen) for k in range(len(curve.mse))]
         marks = [" ".join(filter(None, own)) for own in zip(marks, one_se, chosen, strict=True)]
-        head = ["penalty", "error", "se", "nonzero", "mark"]
+        head = ["lambda", "error", "se", "nzero", "mark"]
         columns = (curve.penalties, curve.mse, curve.se, curve.active, marks)
         tables["curve"] = [head, *zip(*columns, strict=True)]
     if path := document.path:
-        tables["path"] = [
-            ["penalty", *path.names],
-            *zip(path.penalties, *path.coefficients, strict=True),
-        ]
+        own: list[Sequence[Any]] = [path.penalties]
+        head = ["lambda"]
+        if path.nzero is not None and path.dev_ratio is not None:
+            head += ["nzero", "dev.ratio"]
+            own += [path.nzero, path.dev_ratio]
+        tables["path"] = [[*head, *path.names], *zip(*own, *path.coefficients, strict=True)]
     tables |= _assessment(document)
     files = {f"{name}.csv": write_csv(rows) for name, rows in tables.items()}
     if document.table_one is not None:

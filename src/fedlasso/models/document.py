@@ -20,6 +20,7 @@ from fedlasso.fitting.examination.comparison import (
 )
 from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
+from fedlasso.governance.counting import fraction_of
 from fedlasso.models.inference_document import TrustDocument
 from fedlasso.models.numbers import bytes_of, counted, number, ratio_of
 from fedlasso.numerics import Certificate
@@ -196,14 +197,15 @@ class ModelDocument:
 
         Numbers are compared with the entries of the records: rows times columns, all sites.
         """
-        entries = (self.rows.training + sum(self.rows.held_out)) * self.columns
+        rows = self.rows.training + sum(self.rows.held_out)
+        entries = rows * self.columns
         fit, card = self.round_trips or 0, self.examination_trips or 0
         texts = {}
         for (what, sent), trips in zip(
             self.most_sent.items(), (fit, card, fit + card), strict=True
         ):
             numbers = f"{sent // 8:,} numbers ({bytes_of(sent)})"
-            fraction = f"{sent / 8 / max(entries, 1):.0%}"
+            fraction = f"{fraction_of(sent / 8, rows, self.columns):.0%}"
             texts[what] = (
                 f"{counted(trips, 'round trip')}; each site sent at most {numbers} about "
                 f"{entries:,} entries ({fraction})"

@@ -14,6 +14,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.fitting.settings import Settings
 from fedlasso.models.about import About, hash_files
 from fedlasso.models.card import draw_card
+from fedlasso.models.crate import CRATE, describe_crate
 from fedlasso.models.csv_files import csv_files
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inputs import FileSource, NetworkSource
@@ -134,7 +135,10 @@ def _stamps(files: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
 
 def write_model(folder: Path, document: ModelDocument, about: About | None = None) -> None:
     """Write the files of a fitted model, model.json last."""
-    for name, text in csv_files(document).items():
-        write_atomically(folder / name, text.encode(), private=True)
-    write_atomically(folder / "card.html", draw_card(document, about).encode(), private=True)
+    about = about or About()
+    files = {name: text.encode() for name, text in csv_files(document).items()}
+    files["card.html"] = draw_card(document, about).encode()
+    files[CRATE] = describe_crate([*files, "model.json"], document, about)
+    for name, content in files.items():
+        write_atomically(folder / name, content, private=True)
     write_atomically(folder / "model.json", document.to_json(), private=True)

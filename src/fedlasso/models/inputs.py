@@ -20,7 +20,18 @@ from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.fold_assignment import digest_records
 from fedlasso.sites.site import adds_intercept
-from fedlasso.tables import MIN_LEVEL, Encoded, File, Outcome, Schema, agree, encode_file, stem_of
+from fedlasso.tables import (
+    MIN_LEVEL,
+    Encoded,
+    File,
+    Outcome,
+    Schema,
+    agree,
+    columns_of,
+    encode_file,
+    parse_formula,
+    stem_of,
+)
 from fedlasso.tables.repeats import compare_files, find_repeated
 
 V = TypeVar("V")
@@ -96,6 +107,8 @@ class FileSource(Source, frozen=True, tag="files"):
     stamps : size and time of every file when the fit started
     categorical : columns whose numbers are codes of levels
     levels : levels of such columns in their order, the reference first; sorted by default
+    formula : response and derived columns, instead of the target and all other columns
+    knots : of the splines in it, by column
     """
 
     files: tuple[str, ...]
@@ -104,6 +117,23 @@ class FileSource(Source, frozen=True, tag="files"):
     categorical: tuple[str, ...] = ()
     levels: dict[str, tuple[str, ...]] = {}
     stamps: tuple[tuple[int, int], ...] = ()
+    formula: str = ""
+    knots: dict[str, tuple[float, ...]] = {}
+
+    def with_formula(self) -> "FileSource":
+        """Return the source with the response and the codes that its formula names."""
+        if not self.formula:
+            if self.knots:
+                raise FedLassoError("--knots are those of a --formula; omit them")
+            return self
+        parsed = parse_formula(self.formula)
+        for role in ("target", "time", "event"):
+            if getattr(self, role) not in ("", None, parsed.roles.get(role)):
+                raise FedLassoError(f"--formula names the response; omit --{role}")
+        if self.drop:
+            raise FedLassoError("--formula names the columns; omit --drop")
+        codes = tuple(dict.fromkeys((*self.categorical, *parsed.codes)))
+        return msgspec.structs.replace(self, categorical=codes, **parsed.roles)
 
 
 class NetworkSource(Source, frozen=True, tag="network"):
@@ -159,8 +189,14 @@ def open_tables(
     outcome = source.outcome(settings)
     left_out = [*source.drop, *filter(None, [source.site_column])]
     named = settings.columns_by_name
+    parsed = parse_formula(source.formula) if source.formula else None
+    if parsed is not None:
+        named = named.union(parsed.columns)
+        left_out += _leave_to_formula(files, parsed.columns, outcome.names)
     how: dict[str, Any] = {"positive": source.positive, "named": named, "orders": source.levels}
     schema = agree(files, outcome, left_out, source.min_level, notify, **how)
+    if parsed is not None:
+        schema = schema.with_formula(parsed.right, source.knots)
     # Unknown names are refused before the records are read.
     encode_settings(settings, schema)
 
@@ -172,6 +208,18 @@ def open_tables(
 
     sites = open_parts(read(), schema.encoded, schema, settings, source.missing, memory, notify)
     return sites, schema
+
+
+def _leave_to_formula(
+    files: Sequence[File], columns: Sequence[str], outcome: Sequence[str]
+) -> list[str]:
+    """Return the columns that a formula does not name; refuse files without one that it names."""
+    for file in files:
+        if lacking := [name for name in columns if name not in file.names]:
+            what = f"{file.path} lacks the column {lacking[0]!r} of the formula"
+            raise FedLassoError(f"{what}; {columns_of(file.names)}")
+    own = {*columns, *outcome}
+    return [name for file in files for name in file.names if name not in own]
 
 
 def open_parts(

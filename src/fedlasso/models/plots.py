@@ -32,6 +32,7 @@ LABELLED = 12
 LABEL_SPACE = 0.062
 # Counts along the top of an axis.
 COUNTS = 8
+COUNT_SPACE = 0.08
 # Sites' own estimates in a forest plot, at most, and how far beyond the pooled ones it reaches.
 SITES_DRAWN = 12
 MAX_REACH = 2.0
@@ -71,7 +72,7 @@ def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None
             name, (curve.penalties[at], 1), (3, -3), xycoords=("data", "axes fraction"),
             textcoords="offset points", va="top", fontsize=9, color=SOFT,
         )  # fmt: skip
-    shown = np.unique(np.linspace(0, len(curve.penalties) - 1, COUNTS).round().astype(int))
+    shown = _spread_out(curve.penalties)
     top = ax.secondary_xaxis("top")
     texts = [f"{curve.active[k]:.3g}" for k in shown]
     top.set_xticks([curve.penalties[k] for k in shown], texts)
@@ -218,6 +219,17 @@ def shorten(name: str) -> str:
     if len(name) <= LETTERS:
         return name
     return f"{name[: LETTERS // 2]}…{name[1 - LETTERS // 2 :]}"
+
+
+def _spread_out(penalties: Sequence[float]) -> list[int]:
+    """Return places of penalties whose labels do not touch on a log axis."""
+    wanted = np.unique(np.linspace(0, len(penalties) - 1, COUNTS).round().astype(int))
+    apart = abs(math.log(penalties[0] / penalties[-1])) * COUNT_SPACE
+    shown: list[int] = []
+    for k in wanted.tolist():
+        if not shown or abs(math.log(penalties[shown[-1]] / penalties[k])) >= apart:
+            shown.append(k)
+    return shown
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -63,6 +63,8 @@ def _score(document: ModelDocument, file: File) -> Array:
     schema = document.schema
     used = {row.name: row.value for row in document.coefficients}
     needed = tuple(c for c in schema.columns if used.keys() & set(c.encoded))
+    if schema.formula is not None:
+        needed = schema.columns if used else ()
     offset = _read_offset(document, file)
     if not needed:
         (rows,) = file.groups.values()

@@ -34,6 +34,8 @@ def event_of(outcome: Outcome) -> tuple[str, str] | None:
 def describe_schema(found: TableFound, schema: Schema) -> TableOne:
     """Return Table 1 of a fit's columns, its outcome first."""
     columns = [Listed(column.name, column.levels) for column in schema.columns]
+    if schema.formula is not None:
+        columns = [Listed(name) for name in schema.encoded]
     outcome: list[tuple[Listed, Literal["y", "time"]]] = [
         (Listed(schema.target, schema.classes), "y")
     ]

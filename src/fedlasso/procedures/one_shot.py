@@ -139,7 +139,9 @@ class AllMoments(Request[SecondMoments]):
     """All second moments of the site's records."""
 
     discloses = Disclosure(
-        "every variance and covariance of the columns and the response", allowed=False
+        "every variance and covariance of the columns and the response",
+        allowed=False,
+        moments=True,
     )
 
     def expects(self, p: int) -> Shapes:

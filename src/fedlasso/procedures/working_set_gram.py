@@ -42,7 +42,9 @@ class MomentsOf(Request[MomentBlock]):
     """Second moments of new columns with known ones and with each other."""
 
     discloses = Disclosure(
-        "variances and covariances of the columns in the working set", allowed=False
+        "variances and covariances of the columns in the working set",
+        allowed=False,
+        moments=True,
     )
     new: Columns
     known: Columns

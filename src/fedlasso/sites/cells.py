@@ -25,6 +25,8 @@ EVENT_STEP = 2.0
 THIRDS = 3
 STRETCHES = 40
 TIME_FLOOR = 1 / 64
+# Rows of a text level by default, and the first of the numbers that a coordinator may ask for.
+LEVEL_ROWS = 10
 # Predictions nearer than this fraction of the largest are equal.
 TIES = 2.0**-30
 
@@ -116,3 +118,16 @@ def join_events(counts: Any, least: int) -> Any:
     """Return for every number of event times passed the last at which `least` more have passed."""
     full = np.append(0, np.cumsum(counts) // least)
     return np.searchsorted(full, full, side="left")
+
+
+def level_rows(asked: int) -> int:
+    """Return the rows that a text level needs: beyond the default, the next of 20, 40, 80, ...
+
+    With any number a coordinator could find the rows of every level at a site.
+    """
+    rows = asked
+    if asked > LEVEL_ROWS:
+        rows = LEVEL_ROWS
+        while rows < asked:
+            rows *= 2
+    return rows

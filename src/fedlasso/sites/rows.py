@@ -16,8 +16,9 @@ Where responses are classes, events or counts, every site divides rows of both c
 without an event, or zero and nonzero counts, in the same proportions.
 
 In one process a draw depends on the seed, such responses, and the site's name or a hash of its
-records, so every process draws the same rows. On a network a site draws with its own secret, so
-nobody else knows which rows are drawn.
+records, so every process draws the same rows. On a network every part is a union of atoms, into
+which a site has cut its rows with its own secret: nobody else knows which rows are drawn, and other
+seeds draw the same folds (`sites/atoms.py`).
 """
 
 import hashlib
@@ -36,6 +37,8 @@ from fedlasso.numerics.designs import RowIndex
 from fedlasso.numerics.response import Places
 
 PURPOSES = ("penalty", "candidate")
+# Name of the intercept where it is one of the columns.
+INTERCEPT = "(intercept)"
 
 
 def check_sample(
@@ -192,8 +195,6 @@ def fold_rows(
     split: str,
     site: str,
     n: int,
-    secret: bytes = b"",
-    redraws: int = 0,
     strata: NDArray[np.bool_] | None = None,
 ) -> list[RowIndex]:
     """Return the rows of every fold of `all_folds`; without a split, all rows as a single fold."""
@@ -202,7 +203,7 @@ def fold_rows(
     match split.split():
         case ["folds", count, seed] if count.isdecimal() and seed.isdecimal():
             names = folds(int(count), int(seed))
-            return [divide(fold, site, n, secret, redraws, strata)["penalty"] for fold in names]
+            return [divide(fold, site, n, strata)["penalty"] for fold in names]
     raise FedLassoError(f"the split {split!r} has no folds; request 'folds COUNT SEED'")
 
 
@@ -226,32 +227,20 @@ def name_draw(split: str) -> str:
     raise FedLassoError(f"no split is called {split!r}: update fedlasso")
 
 
-def count_parts(split: str) -> int:
-    """Return how many sums a draw discloses beyond the sum over all rows."""
-    kind, count, _ = name_draw(split).split()
-    if kind == "folds":
-        return max(int(count) - 1, 1)
-    return 2 if kind == "holdout" else 1
-
-
 def divide(
     split: str,
     site: str,
     n: int,
-    secret: bytes = b"",
-    redraws: int = 0,
     strata: NDArray[np.bool_] | None = None,
 ) -> dict[str, RowIndex]:
     """Return training rows and held-out rows by purpose, each sorted.
 
-    With a secret, draws of different kinds, fractions, counts and seeds are independent, as are
-    those after another number of `redraws`. `strata` divides the rows in two, and every part gets
-    its proportion of both; the sizes of parts do not depend on it.
+    `strata` divides the rows in two, and every part gets its proportion of both; the sizes of parts
+    do not depend on it.
     """
 
     def order(*seeds: int) -> RowIndex:
-        named = f"{name_draw(split)} {n} {redraws}" if secret else ""
-        return shuffle(site, n, seeds, secret, named)
+        return shuffle(site, n, seeds)
 
     try:
         match split.split():
@@ -300,7 +289,9 @@ def interleave(mixed: RowIndex, strata: NDArray[np.bool_] | None) -> RowIndex:
     return mixed[np.argsort(place, kind="stable")]
 
 
-def shuffle(site: str, n: int, seeds: Sequence[int], secret: bytes, named: str) -> RowIndex:
+def shuffle(
+    site: str, n: int, seeds: Sequence[int], secret: bytes = b"", named: str = ""
+) -> RowIndex:
     """Return n numbers in an order that seeds and the site's name determine, or a secret does."""
     if not secret:
         rng = np.random.default_rng(np.random.SeedSequence([*seeds, _number(site)]))

@@ -41,7 +41,8 @@ class FoldMoments(Request[FoldSums]):
 
     kind = "moments"
     discloses = Disclosure(
-        "all second moments of the columns and the response: sums over the rows of every fold"
+        "all second moments of the columns and the response: sums over the rows of every fold",
+        moments=True,
     )
     split: Split = ""
 
@@ -85,6 +86,7 @@ class SubsetMoments(Request[SubsetSums]):
         "second moments of chosen columns and the response: sums over the training rows, and over "
         "the held-out rows",
         held_out=True,
+        moments=True,
     )
     # Binary logarithm of the maximum weight of a row.
     heaviest = 0
@@ -133,6 +135,7 @@ class WeightedMoments(SubsetMoments):
         "several models separate the sites' sums",
         allowed=False,
         held_out=True,
+        moments=True,
     )
     heaviest = HEAVIEST
     b: ModelVector
@@ -193,7 +196,8 @@ class CurvatureAt(Request[CurvatureSums]):
     """
 
     discloses = Disclosure(
-        "variances and covariances of some columns, weighted by a model: sums over rows"
+        "variances and covariances of some columns, weighted by a model: sums over rows",
+        moments=True,
     )
     b: ModelVector
     columns: Columns

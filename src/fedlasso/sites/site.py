@@ -21,14 +21,15 @@ from fedlasso.numerics import DEFAULT_LOSS, Array, Loss, Response, find_loss, on
 from fedlasso.numerics.response import Places
 from fedlasso.numerics.sample import LeastSquares, Sample, make_sample
 from fedlasso.numerics.table import Standardised, Table
+from fedlasso.sites.atoms import ATOM_ROWS
 from fedlasso.sites.fold_assignment import BATCH_ROWS, FoldDraw
 from fedlasso.sites.memory import Memory
+from fedlasso.sites.moment_rules import check_moments
+from fedlasso.sites.rows import INTERCEPT as INTERCEPT
 from fedlasso.sites.rows import PURPOSES, check_clusters, check_response, check_sample
 from fedlasso.sites.site_weights import read_site_weight
 
 T = TypeVar("T")
-# Name of the intercept where it is one of the columns.
-INTERCEPT = "(intercept)"
 _VECTOR_BYTES = 4 << 20
 _OBJECTS = 8
 _VIEWS = 64
@@ -126,8 +127,10 @@ class Site(View):
     raw : whether all questions are asked on standardised views: then X may be sparse, have missing
         values and columns of zeros
     memory : state between rounds; with a folder it outlives the process
-    secret, cell, part : with a secret nobody else knows which rows a split draws; beside each
-        column's commonest value it has none or `cell` training rows, and none or `part` held out
+    secret, part : with a secret all splits are unions of atoms, into which the rows are cut once:
+        beside each column's commonest value an atom has none or `part` rows
+    atom_rows : minimum rows of an atom
+    turn : place of the site among those of a fit
     batch : minimum rows of a batch, for robust standard errors
     draws : text that seeds the splits of a site without a secret; by default its name
     clusters : a label per row, such as the patient: rows with the same label may depend on each
@@ -159,8 +162,9 @@ class Site(View):
         copy: bool = True,
         memory: Memory | None = None,
         secret: bytes = b"",
-        cell: int = 0,
         part: int = 0,
+        atom_rows: int = ATOM_ROWS,
+        turn: int = 0,
         batch: int = BATCH_ROWS,
         draws: str = "",
         clusters: ArrayLike | None = None,
@@ -199,13 +203,29 @@ class Site(View):
         strata = None if law.quadratic else answered > 0
         members = None if clusters is None else check_clusters(name, clusters, table.n)
         tables = (table, Table(outcomes))
-        draw = FoldDraw(draws or name, secret, tables, cell, part, strata, batch, members)
+        draw = FoldDraw(
+            draws or name,
+            secret,
+            tables,
+            part,
+            strata,
+            batch,
+            members,
+            atom_rows,
+            table.p if law.quadratic else 0,
+            turn,
+        )
         super().__init__(name, names, training, held_out, memory or Memory(), draw)
         self.table = table
         self.response = response
         self.effects = effects
         self._views: OrderedDict[str, View] = OrderedDict()
         self._last = (b"", b"")
+
+    @property
+    def atoms(self) -> int:
+        """Number of parts of which splits are unions; zero if rows are drawn one by one."""
+        return int(self.draw.atoms.max()) + 1 if self.draw.secret else 0
 
     def keep_view(self, name: str, request: Request[Any]) -> None:
         self.memory.store(f"view {name}", 1, {"request": np.frombuffer(encode(request), np.uint8)})
@@ -276,6 +296,8 @@ class Site(View):
 
     def answer(self, request: Request[R]) -> R:
         """Answer one question from this site's records, signed with the site's name."""
+        if self.draw.secret:
+            check_moments(request, self)
         view = self.view(request.on)
         with one_thread():
             reply = replace(request.answer(view), site=self.name)

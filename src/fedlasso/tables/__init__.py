@@ -14,6 +14,7 @@ from fedlasso.tables.files import columns_of as columns_of
 from fedlasso.tables.formats import KINDS as KINDS
 from fedlasso.tables.formats import check_file as check_file
 from fedlasso.tables.formats import stem_of as stem_of
+from fedlasso.tables.formula import parse_formula as parse_formula
 from fedlasso.tables.frames import Frame as Frame
 from fedlasso.tables.frames import holds_measurements as holds_measurements
 from fedlasso.tables.frames import is_frame as is_frame
@@ -25,5 +26,4 @@ from fedlasso.tables.text_columns import OTHER as OTHER
 from fedlasso.tables.text_columns import agree_levels as agree_levels
 from fedlasso.tables.text_columns import common_levels as common_levels
 from fedlasso.tables.text_columns import count_others as count_others
-from fedlasso.tables.text_columns import level_rows as level_rows
 from fedlasso.tables.text_columns import union_levels as union_levels

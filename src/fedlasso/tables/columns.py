@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import permutations
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of, to_float, to_texts
+from fedlasso.tables.formula import FormulaTerms, Knots, apply_formula, resolve_formula
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
 from fedlasso.tables.text_columns import (
     MIN_LEVEL,
@@ -46,10 +47,14 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Schema(Outcome):
-    """An outcome and its predictors, which every site has; `na` means missing in files."""
+    """An outcome and its predictors, which every site has; `na` means missing in files.
+
+    With a `formula` the columns of X are derived from the predictors.
+    """
 
     columns: tuple[Column, ...]
     na: tuple[str, ...] = ()
+    formula: FormulaTerms | None = None
 
     @classmethod
     def of(cls, outcome: Outcome, columns: Iterable[Column], na: tuple[str, ...] = ()) -> Schema:
@@ -58,12 +63,27 @@ class Schema(Outcome):
 
     @property
     def encoded(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        if self.formula is not None:
+            return self.formula.names
+        return self.plainly_encoded
+
+    @property
+    def plainly_encoded(self) -> tuple[str, ...]:
+        """The same without a formula."""
         return tuple(name for column in self.columns for name in column.encoded)
+
+    def with_formula(self, text: str, knots: Knots) -> Schema:
+        """Return the schema with columns derived by the right side of a formula."""
+        return replace(self, formula=resolve_formula(text, self.columns, knots))
 
     def encode_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of X for names, of a text column or of one level, ``ward=west``."""
         known: dict[str, tuple[str, ...]] = {name: (name,) for name in self.encoded}
-        known |= {column.name: column.encoded for column in self.columns}
+        if self.formula is None:
+            known |= {column.name: column.encoded for column in self.columns}
+        else:
+            known |= self.formula.terms
         for name in names:
             if name not in known:
                 near = get_close_matches(name, known, n=1)
@@ -267,7 +287,7 @@ def _number_labels(values: Any) -> Array:
 
 
 def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple[Encoded, ...]:
-    width = len(schema.encoded)
+    width = len(schema.plainly_encoded)
     sites = tuple(
         Encoded(site, np.empty((len(rows), width), order="F"), response)
         for (site, rows), response in zip(file.groups.items(), responses, strict=True)
@@ -286,7 +306,10 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
                 if missing := int(np.isnan(own).sum()):
                     site.missing[name] = missing
             at += 1
-    return sites
+    if schema.formula is None:
+        return sites
+    formula, columns = schema.formula, schema.columns
+    return tuple(replace(site, X=apply_formula(formula, columns, site.X)) for site in sites)
 
 
 def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:

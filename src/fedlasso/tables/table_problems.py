@@ -7,11 +7,12 @@ from itertools import combinations
 import numpy as np
 
 from fedlasso.numerics import Array
+from fedlasso.sites.cells import level_rows
 from fedlasso.tables.files import File
 from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
 from fedlasso.tables.repeats import compare_files
 from fedlasso.tables.targets import count_rows
-from fedlasso.tables.text_columns import MAX_LEVELS, OTHER, level_rows
+from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
 
 # Numbers and texts that often mean a missing value.
 CODES = (-9, -99, -999, -9999, 9, 99, 999, 9999)

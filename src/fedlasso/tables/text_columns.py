@@ -13,6 +13,7 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.ledger import Notify
+from fedlasso.sites.cells import LEVEL_ROWS, level_rows
 from fedlasso.tables.files import File
 
 TextKind = Literal["text", "mixed", "numbers"]
@@ -23,7 +24,7 @@ _MOSTLY_NUMBERS = 0.5
 # The level of rows whose own level is rare everywhere.
 OTHER = "(other)"
 # By default, a level with fewer rows at every site is rare.
-MIN_LEVEL = 10
+MIN_LEVEL = LEVEL_ROWS
 # A text column with more levels is probably an identifier.
 MAX_LEVELS = 200
 
@@ -73,24 +74,10 @@ def _first(true: Any) -> int:
     return int(np.argmax(pc.fill_null(true, False).to_numpy()))
 
 
-def level_rows(min_level: int) -> int:
-    """Return the rows that a level needs: beyond the default, the next of 20, 40, 80 and so on.
-
-    With any number a coordinator could find the rows of every level at a site.
-    """
-    rows = min_level
-    if min_level > MIN_LEVEL:
-        rows = MIN_LEVEL
-        while rows < min_level:
-            rows *= 2
-    return rows
-
-
 def common_levels(values: Any, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
-    """Return the levels with at least `level_rows` rows at one site, sorted."""
+    """Return the levels with at least `min_level` rows at one site, sorted."""
     counts = values.drop_null().value_counts().to_pylist()
-    fewest = level_rows(min_level)
-    return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= fewest))
+    return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= min_level))
 
 
 def count_others(values: Any, levels: Sequence[str]) -> int:
@@ -144,11 +131,12 @@ def read_levels(
     """Return the agreed levels of the text columns of these names, over all sites in files."""
     if min_level < 1:
         raise FedLassoError(f"--min-level is {min_level}; give a whole number, 1 or more")
+    fewest = level_rows(min_level)
     common: dict[str, list[tuple[str, ...]]] = {name: [] for name in names}
     for file in files:
         for name, values in file.columns(names):
             parts = [values.take(rows) for rows in file.groups.values()]
-            common[name] += [common_levels(part, min_level) for part in parts]
+            common[name] += [common_levels(part, fewest) for part in parts]
     rare: dict[str, list[str]] = {name: [] for name in names}
     others = dict.fromkeys(names, False)
     for file in files:
@@ -159,6 +147,5 @@ def read_levels(
                 rare[name].append(f"{file.path}: column {name!r}: {count} of {len(values)} rows")
     agreed = {name: agree_levels(name, common[name], others[name], min_level) for name in names}
     for where in chain.from_iterable(rare.values()):
-        fewest = level_rows(min_level)
         notify(f"warning: {where} have levels with fewer than {fewest} rows, now {OTHER!r}")
     return agreed

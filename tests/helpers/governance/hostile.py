@@ -21,7 +21,7 @@ from fedlasso.sites.assessing import AboutFolds
 LIMIT = 1 << 20
 # Every question is answered, about few rows too, so that the cases reach the kernels.
 ALL = Policy(
-    allow=tuple(own_questions()), min_rows=5, max_vectors=10**6, max_splits=10**6, max_bytes=LIMIT,
+    allow=tuple(own_questions()), min_rows=5, max_numbers=1e6, max_splits=10**6, max_bytes=LIMIT,
     max_active_per_row=1e9, min_validation_rows=3, max_candidates=10**6, max_refusals=10**6,
     max_comparisons=10**6, min_cell_rows=0, min_part_cell_rows=0,
 )  # fmt: skip

@@ -26,9 +26,9 @@ from fedlasso.governance.masks import OfferKey
 # Shows a text that ends with a question, and returns whether the answer is yes.
 ConfirmAnswer = Callable[[str], bool]
 _BUDGETS = {
-    "vectors": "vectors of numbers",
-    "splits": "splits of the rows",
-    "parts": "parts of the rows",
+    "numbers": "times as many numbers as rows times columns",
+    "splits": "cuts of the rows",
+    "moments": "of the columns that may have second moments, as a fraction",
     "candidates": "models evaluated on held-out rows",
     "comparisons": "comparisons with the site's noise",
     "refusals": "refusals that depend on the records",
@@ -116,10 +116,10 @@ class Consent:
 
     def _budgets(self) -> list[str]:
         ledger = self.door.lifetime
-        limits = self.door.policy.limits(self.door.records.rows)
+        limits = self.door.policy.limits()
         left = []
         for budget in BUDGETS:
             if budget in limits:
                 rest = max(limits[budget] - ledger.busiest(budget), 0)
-                left.append(f"{rest:.0f} of {limits[budget]:.0f} {_BUDGETS[budget]}")
+                left.append(f"{rest:.3g} of {limits[budget]:g} {_BUDGETS[budget]}")
         return ["Left of this data file's budgets, before this answer:", "  " + "; ".join(left)]

@@ -42,11 +42,17 @@ STABLE = 0.6
 
 @dataclass(frozen=True)
 class CoefficientPath:
-    """Standardised coefficients along the penalties, one row per name."""
+    """Standardised coefficients along the penalties, one row per name.
+
+    `nzero` and `dev_ratio` are known for the exact path of all rows: numbers of nonzero
+    coefficients, and fractions of the empty model's deviance that are explained.
+    """
 
     penalties: tuple[float, ...]
     names: tuple[str, ...]
     coefficients: tuple[tuple[float, ...], ...]
+    nzero: tuple[int, ...] | None = None
+    dev_ratio: tuple[float, ...] | None = None
 
     @classmethod
     def largest(cls, penalties: Array, B: Array, columns: Sequence[str]) -> CoefficientPath:

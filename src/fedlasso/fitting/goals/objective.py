@@ -12,9 +12,10 @@ from fedlasso.fitting.result import Fit, How
 from fedlasso.fitting.tuning import Choice, Chosen, choose_smallest, fit_gathered, judge_by_moments
 from fedlasso.fitting.validation import Rule
 from fedlasso.sites import folds
+from fedlasso.sites.atoms import fills_folds
 
 # Folds by default where second moments do not choose.
-CURVED_FOLDS = 5
+CURVED_FOLDS = (5, 3, 2)
 
 
 class Objective(Goal):
@@ -72,13 +73,14 @@ class Objective(Goal):
         judged_on = HELD_OUT
         buys = ""
         if settings.validation is None:
-            enough = count_gradients(CURVED_FOLDS + 1) * 2
+            enough = count_gradients(CURVED_FOLDS[0] + 1) * 2
             if settings.cv is not None or uploads >= enough:
-                count = settings.cv or CURVED_FOLDS
+                filled = (k for k in CURVED_FOLDS if fills_folds(context.ledger.atoms, k))
+                count = settings.cv or next(filled, CURVED_FOLDS[-1])
                 splits = folds(count, settings.seed)
                 judged_on = f"{count} folds"
             else:
-                buys = f"; {CURVED_FOLDS} folds would take {enough} uploads"
+                buys = f"; {CURVED_FOLDS[0]} folds would take {enough} uploads"
         limit = f"{8e-6 * context.p * uploads:.2g} MB"
         if settings.uploads is not None:
             limit = f"{uploads} vectors of {context.p} numbers"

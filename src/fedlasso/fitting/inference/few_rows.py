@@ -16,17 +16,20 @@ from fedlasso.sites import CLEARLY, BatchSlopes
 if TYPE_CHECKING:
     from fedlasso.fitting.inference.debiased import Start
     from fedlasso.numerics import Array
+    from fedlasso.numerics.response import Places
     from fedlasso.sites.inference import BatchSums
 
-# Columns that are looked at.
+# Columns that are looked at: at the fit, and at each of some far models.
 MOST_COLUMNS = 200
+FAR_COLUMNS = 50
+FAR_MODELS = 3
 # Residuals of a far model, over those of the fit: there the noise does not matter.
 FAR_RESIDUALS = 30.0
 # Rows far from the others fit badly if variances of slopes exceed those of the model by so much, in
 # the average column.
 MISFIT = 0.1
 # They decide the fit if squared products of two columns are so many times those of normal columns.
-DISTANT = 6.0
+DISTANT = 3.5
 FEW_ROWS = (
     "cannot promise the false discovery rate or the level of intervals here: a few rows far from "
     "the others {}; check these data for wrong values and units"
@@ -36,37 +39,35 @@ FEW_ROWS = (
 def ask_rows(start: Start, seed: int) -> tuple[BatchSums, str]:
     """Return variances of slopes in batches of rows, and what a few rows far from the others do.
 
-    That is empty if there is no such sign. Only least squares has a far model: its residuals are a
-    random combination of the columns. Rows far from the others then have large slopes in all
-    columns, so their squares in batches vary more than the second derivatives imply.
+    That is empty if there is no such sign. Only least squares has far models: their residuals are
+    random combinations of the columns. Rows far from the others then have large slopes in all
+    columns, so that slopes vary more than second derivatives imply.
     """
     p = start.problem.p
     H = start.H
     sizes = np.diagonal(H)
     used = np.flatnonzero(~start.problem.penalty.free(p) & (sizes > 0))
-    if used.size > MOST_COLUMNS:
-        used = used[np.linspace(0, used.size - 1, MOST_COLUMNS).astype(int)]
-    if not used.size:
-        used = np.arange(1)
-    columns = np.eye(p)[:, used]
-    near = BatchSlopes(start.b, columns)
     federation = start.federation
-    if not start.problem.quadratic:
-        return federation.total(near), ""
-    direction = np.zeros(p)
-    direction[used] = np.random.default_rng(seed).standard_normal(used.size)
-    length = float(direction @ H @ direction)
-    step = FAR_RESIDUALS * np.sqrt(start.dispersion / length) if length > 0 else 0.0
-    far = BatchSlopes(start.b + step * direction, columns)
-    sums, apart = total_together([(federation, near), (federation, far)])
-    if sums.clusters or not (length > 0 and sums.degrees and start.dispersion > 0):
+    if not (start.problem.quadratic and used.size and start.dispersion > 0):
+        return federation.total(BatchSlopes(start.b, np.eye(p, 1))), ""
+    near = _spread(used, MOST_COLUMNS)
+    apart = _spread(used, FAR_COLUMNS)
+    steps = np.zeros((p, FAR_MODELS))
+    steps[used] = np.random.default_rng(seed).standard_normal((used.size, FAR_MODELS))
+    steps *= FAR_RESIDUALS * np.sqrt(start.dispersion / np.einsum("ik,ik->k", steps, H @ steps))
+    questions = [BatchSlopes(start.b, np.eye(p)[:, near])]
+    questions += [BatchSlopes(start.b + step, np.eye(p)[:, apart]) for step in steps.T]
+    sums, *far = total_together([(federation, question) for question in questions])
+    if sums.clusters or not sums.degrees:
         return sums, ""
-    correlations = H[np.ix_(used, used)] / np.sqrt(np.outer(sizes[used], sizes[used]))
-    squares = (H[used] @ direction) ** 2 / (sizes[used] * length)
-    distance = _average(apart, step**2 * length) / float(1 + squares.mean())
+    residuals = start.dispersion * FAR_RESIDUALS**2
+    squares = (H[apart] @ steps) ** 2 / (sizes[apart, None] * residuals)
+    distances = [_average(own, residuals) for own in far]
+    distance = float(np.mean(distances / (1 + squares.mean(axis=0))))
     left = 1 - start.active / start.problem.m
     misfit = _average(sums, start.dispersion * left) - 1
     # Of a mean over columns that are correlated, and over rows whose distances vary.
+    correlations = H[np.ix_(near, near)] / np.sqrt(np.outer(sizes[near], sizes[near]))
     variance = 2 * float((correlations**2).mean()) / sums.degrees
     variance += 3 * max(distance - 1, 0.0) / start.problem.m
     if distance > DISTANT:
@@ -74,6 +75,12 @@ def ask_rows(start: Start, seed: int) -> tuple[BatchSums, str]:
     if misfit > max(MISFIT, CLEARLY * np.sqrt(variance)):
         return sums, "do not follow the model"
     return sums, ""
+
+
+def _spread(places: Places, most: int) -> Places:
+    """Return at most so many places, evenly spread."""
+    picked: Places = places[np.linspace(0, places.size - 1, min(most, places.size)).astype(int)]
+    return picked
 
 
 def _average(sums: BatchSums, residuals: float) -> float:
