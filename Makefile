@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of test processes import the package: Python keeps what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup lint check test test-all test-rest alone alone-all programs warm docs study torture torture-federation bench clean
+.PHONY: setup lint check test test-all test-rest alone alone-all programs warm docs r-docs study torture torture-federation bench clean
 
 setup: .venv/ready alone programs warm
 
@@ -44,12 +44,13 @@ warm: .venv/warm
 	@PYTHONPATH=tests $(BIN)/python tests/helpers/warm.py
 	@touch $@
 
-# The page is tested in a real browser, the supplement by a real TeX: found here, or fetched.
+# The page is tested in a real browser, the supplement by a real TeX, and the R package by R: found
+# here, or fetched.
 programs: .venv/ready
 	@PYTHONPATH=tests $(BIN)/python tests/helpers/programs.py
 
 # Three tiers. check: lint, types and quick tests in this process, the inner loop.
-# test: adds the browser, TeX, the wheel alone, tutorials and everything else that needs no network.
+# test: adds the browser, TeX, R, the wheel alone, tutorials and everything that needs no network.
 # test-all: adds real processes, faults, attacks over a network, other processors, and each extra.
 # Real processes wait more than they compute, so more workers than cores pay; any number will do.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 3)')
@@ -71,6 +72,12 @@ test-all: test test-rest
 docs: .venv/ready
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs site
 	@echo "Open site/index.html"
+
+# NAMESPACE and man/ of the R package, from the comments above its functions.
+r-docs:
+	@library=$$(mktemp -d) && R CMD INSTALL --no-docs --library=$$library r && \
+	R_LIBS_USER=$$library Rscript -e "roxygen2::roxygenise('r', load_code = 'installed')"; \
+	rm -rf $$library
 
 # The paper's study with Secant and the goals on the same draws: 12 scenarios x 50 replicates.
 # The short form is make study REPLICATES=2.

@@ -28,6 +28,7 @@ TIERS = {
         "test_estimator_surface",
         "test_examples",
         "test_install",
+        "test_r_package",
         "test_site",
         "test_tutorials",
     ),
@@ -36,6 +37,7 @@ TIERS = {
 FIRST = (
     "deploy/nvflare",
     "test_install",
+    "test_r_package",
     "portability/",
     "study/test_engines",
     "report/",

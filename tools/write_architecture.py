@@ -41,6 +41,9 @@ numbers follow one `fedlasso fit` of files, from the options to the card.
 The federation is the only way to a site's records. The same code runs with sites in this process
 and over a network, and gives the same bits.
 
+The R package in `r/` calls the estimators through reticulate; its Python side is one file,
+`r/inst/python/fedlasso_r.py`.
+
 ## Rooms
 
 | room | contents |

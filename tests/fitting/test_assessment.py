@@ -20,18 +20,16 @@ from fedlasso.fitting import Settings, fit_model
 from fedlasso.fitting.examination.assess import (
     NETWORK,
     Assessing,
-    assess,
-    fit_folds,
 )
 from fedlasso.fitting.examination.assessment import Measure
-from fedlasso.fitting.examination.examine import expect_error
+from fedlasso.fitting.examination.examine import Examining, assess_again, expect_error
 from fedlasso.fitting.examination.intervals import greenwood, wilson
 from fedlasso.fitting.examination.summed_measures import join_ranges, survival_curves
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model
 from fedlasso.numerics import Array, Response, find_loss
-from fedlasso.sites import Viewed, standardise
+from fedlasso.sites import standardise
 from fedlasso.sites.assessing import GroupsAt, GroupSums, ScoreRanges
 from fedlasso.sites.cells import CELL_ROWS
 from fedlasso.sites.ranks import count_pairs
@@ -71,12 +69,10 @@ class Fitted:
         self.ledger = Ledger(self.counted)
         self.model: Model = fit_model(self.ledger, Settings(family=family, **settings))  # type: ignore[arg-type]
         nested = expect_error(self.model)
-        self.nested = None if nested is None else nested.models
         self.counted.asked.clear()
-        self.found = assess(self.ledger, self.model, self.nested)
+        self.found = assess_again(self.ledger, self.model, nested)
         self.asked = Counter(self.counted.asked)
-        view = Viewed(self.ledger, self.model.view)
-        self.models = self.nested or fit_folds(self.ledger, self.model, view, self.model.scaling)[0]
+        self.models = Examining.of(self.ledger, self.model, nested).find_models()
         self.etas = [predict_by_fold(site, self.models) for site in self.sites]
         self.eta = np.concatenate(self.etas)
         self.y = np.concatenate([site.response.y for site in self.sites])
@@ -216,7 +212,7 @@ def test_fits_of_folds_that_stall_go_on() -> None:
     ]
     ledger = Ledger(InProcess(sites))
     model = fit_model(ledger, Settings(family="binomial", penalty=0.02))
-    assert fit_folds(ledger, model, Viewed(ledger, model.view), model.scaling)[0].count == 5
+    assert Examining.of(ledger, model).find_models().count == 5
 
 
 @pytest.mark.parametrize("family", ["linear", "binomial"])
@@ -246,7 +242,7 @@ def test_over_a_network_no_site_is_left_out() -> None:
             return self.inner.replies(request)
 
     ledger = Ledger(Elsewhere(InProcess(draw_sites("linear", 90))))
-    found = assess(ledger, fit_model(ledger, Settings(penalty=0.1)))
+    found = assess_again(ledger, fit_model(ledger, Settings(penalty=0.1)))
     assert found.how.endswith(NETWORK)
     assert found.left_out == ()
 
@@ -259,7 +255,7 @@ def test_rows_have_the_mean_of_the_sites_intercepts() -> None:
     ]
     ledger = Ledger(InProcess(shifted))
     model = fit_model(ledger, Settings(penalty=0.1, site_effects=True))
-    found = assess(separate_sites(ledger, True, None), model)
+    found = assess_again(separate_sites(ledger, True, None), model)
     y = np.concatenate([site.response.y for site in shifted])
     X = np.vstack([site.table.columns.T for site in shifted])
     # As predictions for new rows have, which belong to no site.
@@ -278,7 +274,7 @@ def test_small_sites_and_rare_events_are_withheld() -> None:
         for name, own in parts.items()
     ]
     ledger = Ledger(InProcess(sites))
-    found = assess(ledger, fit_model(ledger, Settings(family="binomial", penalty=0.05)))
+    found = assess_again(ledger, fit_model(ledger, Settings(family="binomial", penalty=0.05)))
     few, rare, enough = found.sites
     assert (few.rows, few.error, few.explained, few.auroc, few.calibration) == (8, *[None] * 4)
     assert rare.error is not None

@@ -1,5 +1,6 @@
 """What a data protection officer reads: lines of the audit, and the page "What left my site"."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,27 @@ from helpers.governance.victims import Victim, draw_records
 from helpers.nets import FIT
 from helpers.programs import needs
 
+from fedlasso.federation.messages import questions
 from fedlasso.governance import Policy
 from fedlasso.governance.audit_report import check_ledgers, entry_text, write_audit_page
+from fedlasso.governance.officer_summary import (
+    OFTEN,
+    OFTEN_RANGES,
+    at_chosen_model,
+    find_unusual,
+    kind_of_answer,
+)
 from fedlasso.governance.refusals import SILENCE
 from fedlasso.sites import GradientAt, HeldOutErrors
 from fedlasso.sites.views import ColumnSums, Standardise
 
 P = 4
+UNUSUAL = (
+    "got 201 answers at models that the coordinator chose",
+    "got 21 answers about ranges of records",
+    "named 2 different sets of sites",
+    "as many numbers as values were sent",
+)
 
 
 @pytest.fixture
@@ -52,8 +67,12 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
         "What left my site: a",
         "trial &lt;1&gt;",
         "6 lines, hash chain valid",
-        "<b>4</b> replies",
+        "sent <b>4</b> answers",
         "<b>1</b> question was refused",
+        "Nothing unusual was asked",
+        "<b>120</b> records, <b>5</b> columns used, so 600 values",
+        "x0, x1, x2, x3, y",
+        "sums over records that depend on a model which the coordinator chose",
         "errors of models on held-out rows",
         "means of a view that are far from all records here",
         "Splits of the rows: holdout 0.2 0",
@@ -62,6 +81,26 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
     assert "http" not in page.replace("http-equiv", "")
     lifetime = victim.door.lifetime
     assert f"{lifetime.used('numbers'):,.3g}" in page
+
+
+def test_what_is_unusual_stands_out(victim: Victim) -> None:
+    audit = victim.door.audit
+    assert list(find_unusual(list(audit.entries()))) == []
+    entry = next(e for e in audit.entries() if e.question == "GradientAt")
+    many = [entry] * (OFTEN + 1) + [replace(entry, question="ScoreRanges")] * (OFTEN_RANGES + 1)
+    sites = [dict.fromkeys("abc", "k"), dict.fromkeys("ab", "k")]
+    many += [replace(entry, question="Open", sites=each, rows=9, columns=["x"]) for each in sites]
+    said = list(find_unusual(many))
+    assert [words in line for words, line in zip(UNUSUAL, said, strict=True)] == [True] * 4
+    page = write_audit_page("a", "trial", audit, Policy())
+    assert "Unusual" not in page
+
+
+def test_every_question_has_plain_words() -> None:
+    for name in questions():
+        assert not set(kind_of_answer(name).split()) & {"fold", "vector", "gradient", "view"}
+    assert at_chosen_model("GradientAt")
+    assert not at_chosen_model("ColumnSums")
 
 
 def test_a_broken_audit_is_shown_as_broken_and_a_short_ledger_is_named(victim: Victim) -> None:

@@ -195,6 +195,7 @@ def test_the_privacy_page_has_the_table_that_the_questions_make() -> None:
     table = disclosure_table()
     assert table in page, f"write this table into docs/privacy.md:\n{table}"
     assert page.count("| `Rows` |") == 1
+    assert page.count("Needed from each site separately:") == 1
     asked = [name for name, cls in own_messages().items() if issubclass(cls, Request)]
     # Abstract questions and what the door itself answers have no row in the table.
     abstract = {"AboutDirections", "AboutErrors", "AboutFolds", "AboutOutcome"}
@@ -231,12 +232,13 @@ def test_the_privacy_page_has_every_rule_with_its_default() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", rules, re.MULTILINE)) == set(vars(Policy()))
 
 
-def test_the_attacks_on_the_privacy_page_are_tests_that_exist() -> None:
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE.read_text())
-    assert len(named) > 20
-    for file, test in named:
-        text = (PAGE.parents[1] / "tests" / file).read_text()
-        assert f"def {test}(" in text, f"docs/privacy.md names {file}::{test}"
+def test_the_attacks_on_the_privacy_page_are_in_tests_that_exist() -> None:
+    named = re.findall(r"`([\w/]+\.py)`", PAGE.read_text())
+    assert len(named) > 40
+    # The code that attack 1 sends is no file of ours.
+    for file in set(named) - {"sitecustomize.py"}:
+        known = file == "federation/messages.py" or (PAGE.parents[1] / file).exists()
+        assert known or (PAGE.parents[1] / "tests" / file).exists(), f"docs/privacy.md names {file}"
 
 
 def test_policy_files_are_checked(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The browser and the TeX that some tests need: found, or fetched where that is possible.
+"""The browser, the TeX and the R that some tests need: found, or fetched where that is possible.
 
 `make` calls this before the tests. It looks on the PATH, then fetches what needs no rights into the
 environment, then asks apt-get, and writes down what works. Tests without their program are not run,
@@ -27,6 +27,14 @@ DOCUMENT = r"""\documentclass{article}
 \usepackage{geometry,amsmath,amssymb,booktabs,longtable,graphicx,xcolor,hyperref}
 \begin{document}$x$\end{document}
 """
+# What the R package uses, its tests and its vignette; rmarkdown needs pandoc.
+R_PACKAGES = (
+    "broom", "glmnet", "knitr", "reticulate", "rmarkdown", "roxygen2", "survival", "testthat",
+)  # fmt: skip
+R_WORKS = (
+    f"for (name in c({', '.join(map(repr, R_PACKAGES))})) loadNamespace(name);"
+    "stopifnot(rmarkdown::pandoc_available())"
+)
 TINYTEX = """
 import socket, sys, pytinytex
 socket.setdefaulttimeout(10)
@@ -47,6 +55,14 @@ def find_tex() -> str | None:
     return _first([*_on_path(("pdflatex", "tectonic")), *fetched], _compiles)
 
 
+def find_r() -> str | None:
+    """An R, its Rscript, that has the packages."""
+    return _first(_on_path(("Rscript",)), lambda program: _works([program, "-e", R_WORKS]))
+
+
+FINDERS = {"browser": find_browser, "TeX": find_tex, "R": find_r}
+
+
 def fetch_browser() -> None:
     """Playwright's own browser, which needs no rights."""
     where = {"PLAYWRIGHT_BROWSERS_PATH": str(FOLDER / "browser")}
@@ -60,45 +76,50 @@ def fetch_tex() -> None:
     _works([sys.executable, "-c", TINYTEX, str(FOLDER / "tex")], PATIENCE)
 
 
-def install(package: str) -> None:
-    """A package of the system, which takes root."""
+def fetch_nothing() -> None:
+    """R comes from the system alone."""
+
+
+def install(*packages: str) -> None:
+    """Packages of the system, which takes root."""
     if shutil.which("apt-get") and os.geteuid() == 0:
         # Somebody else may be installing something at this moment.
         waiting = ["-qq", "-o", f"DPkg::Lock::Timeout={PATIENCE}"]
         _works(["apt-get", "update", *waiting], 2 * PATIENCE)
         options = [*waiting, "-y", "--no-install-recommends"]
-        _works(["apt-get", "install", *options, package], 6 * PATIENCE)
+        _works(["apt-get", "install", *options, *packages], 6 * PATIENCE)
 
 
 def provide() -> None:
-    """Find both programs or fetch them, and write down which work."""
+    """Find the programs or fetch them, and write down which work."""
     FOLDER.mkdir(exist_ok=True)
     found = {
         "browser": _provide("browser", find_browser, fetch_browser, "chromium"),
         "TeX": _provide("TeX", find_tex, fetch_tex, "texlive-latex-recommended"),
+        "R": _provide(
+            "R", find_r, fetch_nothing, "r-base-core", *(f"r-cran-{name}" for name in R_PACKAGES)
+        ),
     }
     FOUND.write_text(json.dumps(found))
 
 
 @functools.cache
 def program(kind: str) -> str | None:
-    """The browser or the TeX, if there is one."""
-    if FOUND.exists():
-        path: str | None = json.loads(FOUND.read_text())[kind]
-        return path
-    return find_browser() if kind == "browser" else find_tex()
+    """The browser, the TeX or the Rscript, if there is one."""
+    found: dict[str, str | None] = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    return found[kind] if kind in found else FINDERS[kind]()
 
 
 def needs(kind: str) -> pytest.MarkDecorator:
-    """A mark for tests that need the browser or the TeX."""
+    """A mark for tests that need the browser, the TeX or R."""
     return pytest.mark.skipif(program(kind) is None, reason=f"needs a {kind}")
 
 
 def _provide(
-    kind: str, find: Callable[[], str | None], fetch: Callable[[], None], package: str
+    kind: str, find: Callable[[], str | None], fetch: Callable[[], None], *packages: str
 ) -> str | None:
     found = find()
-    for get in (fetch, functools.partial(install, package)):
+    for get in (fetch, functools.partial(install, *packages)):
         if found is None:
             print(f"No {kind} works here; trying to get one", file=sys.stderr, flush=True)
             get()

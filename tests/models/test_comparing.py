@@ -12,7 +12,7 @@ from fedlasso import FedLassoError, InProcess, Ledger, Site
 from fedlasso.errors import Refused
 from fedlasso.federation import Around, Reply, Request
 from fedlasso.fitting import Settings
-from fedlasso.fitting.examination.comparison import OWN_COLUMNS
+from fedlasso.fitting.examination.comparison import AVERAGE, OWN_COLUMNS, POOLED, THIS_MODEL
 from fedlasso.models import (
     ModelDocument,
     describe_model,
@@ -73,29 +73,32 @@ def test_everything_that_is_sent_for_the_card_is_counted(
         assert site.sent_in_all + document.examination_sent[site.name] == whole
 
 
-def test_each_compared_model_is_billed_with_what_it_cost(document: ModelDocument) -> None:
-    # This model has seen all rows, so it is not judged on some of them.
+def test_each_compared_model_is_judged_by_folds_and_billed(document: ModelDocument) -> None:
     assert document.comparison is not None
-    pooled, averaged, *alone = document.comparison
-    assert pooled.name == "pooled Lasso on the training rows"
-    assert averaged.name.startswith("averaging")
+    mine, pooled, averaged, *alone = document.comparison
+    assert [row.name for row in (mine, pooled, averaged)] == [THIS_MODEL, POOLED, AVERAGE]
     assert [row.name for row in alone] == ["site0 alone", "site1 alone", "site2 alone"]
-    assert 0 < pooled.sent < averaged.sent
+    assert mine.sent == document.most_sent["for the fit"]
+    assert averaged.sent == 8 * document.columns
     assert all(row.sent == 0 for row in alone)
     assert document.error is not None
     assert document.error.rows == NESTED
+    assert (mine.mse, mine.se) == (document.error.mse, document.error.se)
+    assert all(row.mse is not None and row.se is not None for row in document.comparison)
+    assert pooled.above == 0
+    assert all(row.above is not None and row.above > 0 for row in (averaged, *alone))
 
 
-def test_a_model_of_the_training_rows_alone_is_compared_itself(
+def test_a_model_of_the_training_rows_alone_is_compared_without_an_error(
     opened: tuple[InProcess, Schema],
 ) -> None:
-    # Its candidates are judged on held-out rows, so those are kept from it.
     document = make_model(*with_settings(opened, Settings(procedure="ST")), compare=True)
     assert document.comparison is not None
     mine, pooled, *_ = document.comparison
-    assert (mine.name, pooled.name) == ("this model", "pooled Lasso on the training rows")
+    assert (mine.name, pooled.name) == (THIS_MODEL, POOLED)
+    assert mine.mse is None
     assert mine.sent == document.most_sent["for the fit"]
-    assert "This model was fitted to the training rows only" in draw_card(document)
+    assert "This model was not fitted without each fold" in draw_card(document)
 
 
 def two_of_twelve() -> tuple[InProcess, Schema]:
@@ -133,16 +136,17 @@ def test_a_model_that_is_no_lasso_is_compared_by_its_columns() -> None:
         document = make_model(sites, settings, schema, compare=True)
         assert document.comparison is not None
         mine, pooled, *_ = document.comparison
-        assert mine.name == OWN_COLUMNS
+        assert mine.name == (THIS_MODEL if goal == "selection" else OWN_COLUMNS)
         assert mine.active == len(document.coefficients) == 2
-        assert pooled.name == "pooled Lasso on the training rows"
+        assert pooled.name == POOLED
         assert mine.mse is not None
         assert pooled.mse is not None
         if goal == "selection":
             assert mine.mse < pooled.mse
         # A site of a third of the rows does not do better than all together.
         assert not [text for text in document.warnings or () if "alone predicts" in text]
-        assert "its columns are refitted to the training rows with almost no" in draw_card(document)
+        refitted = "columns are refitted without each fold, with almost no" in draw_card(document)
+        assert refitted is (goal == "discoveries")
 
 
 @pytest.mark.standard
@@ -187,7 +191,7 @@ def test_a_site_that_does_better_alone_is_named() -> None:
     assert [text.split(" predicts")[0] for text in reported] == [
         "site north alone", "site south alone"
     ]  # fmt: skip
-    assert "of the pooled Lasso on the training rows" in reported[0]
+    assert "of the pooled Lasso" in reported[0]
     # A site with another rule does worse on the rows of all sites.
     everybody = make_model(InProcess(parts), Settings(), schema, compare=True)
     assert not any("west alone predicts better" in text for text in everybody.warnings or ())
@@ -215,8 +219,8 @@ def test_a_compared_model_says_that_sites_sent_models_of_their_own(
     document: ModelDocument,
 ) -> None:
     assert document.revealed is not None
-    assert not {OWN_MODEL, OWN_LASSO} & set(document.revealed.fit)
-    assert {OWN_MODEL, OWN_LASSO} <= set(document.revealed.card)
+    assert OWN_LASSO not in document.revealed.fit
+    assert OWN_LASSO in document.revealed.card
 
 
 class Reluctant(Around):
@@ -229,10 +233,10 @@ class Reluctant(Around):
 
 
 class Reserved(Around):
-    """A federation whose sites refuse to average."""
+    """A federation whose sites refuse to send their own Lasso."""
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        if request.discloses.reveals == OWN_MODEL:
+        if request.discloses.reveals == OWN_LASSO:
             raise Refused("site 'site1': no model leaves")
         return self.inner.replies(request)
 

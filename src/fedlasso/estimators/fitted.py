@@ -23,10 +23,9 @@ from fedlasso.federation import Costs, Ledger
 from fedlasso.fitting import Model
 from fedlasso.fitting.at_penalty import FINEST_GAP
 from fedlasso.fitting.exact_path import ExactPath, fit_path, path_by_moments
-from fedlasso.fitting.examination.assess import assess
 from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
-from fedlasso.fitting.examination.examine import expect_error
+from fedlasso.fitting.examination.examine import assess_again, expect_error
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.models import ModelDocument, plots
 from fedlasso.models.document import ErrorCurve
@@ -77,9 +76,8 @@ class SitesAtHand:
     def assessment(self) -> Assessment:
         """Performance on held-out rows, by asking the sites again."""
         effects = bool(self.model.settings.site_effects)
-        nested = expect_error(self.model)
-        models = None if nested is None else nested.models
-        return assess(separate_sites(self.ledger, effects, None), self.model, models)
+        ledger = separate_sites(self.ledger, effects, None)
+        return assess_again(ledger, self.model, expect_error(self.model))
 
 
 class FittedSurface(BaseEstimator):  # type: ignore[misc]

@@ -212,6 +212,8 @@ class FederatedEstimator(FittedSurface):
         if self._stored is not None:
             return self._stored
         schema = getattr(self, "schema_", None) or self._describe_columns(target)
+        if target is not None:
+            schema = replace(schema, target=target)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
 
     def _describe_columns(self, target: str | None) -> Schema:

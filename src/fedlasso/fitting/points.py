@@ -145,14 +145,21 @@ class PointSet:
         """Return whether two strengths have different best points."""
         return self.best(form.at(strength)) is not self.best(form.at(other))
 
-    def gap(self, penalty: Penalty) -> float:
-        """Return the duality gap of the best point; rounding errors count as none."""
+    def gap(self, penalty: Penalty, enough: float = 0.0) -> float:
+        """Return a bound on the duality gap of the best point; rounding errors count as none.
+
+        A bound of `enough` is not improved. Later points only lower the gap, so it stays one.
+        """
         seen, gap = self._gaps.get(penalty.strength, (0, np.inf))
-        if seen < len(self.known):
-            best = self.best(penalty)
-            gap = min(best.gap(penalty), best.objective(penalty) - self._mix(best, penalty))
-            gap = 0.0 if gap <= ROUNDING * abs(best.loss) else gap
-            self._gaps[penalty.strength] = (len(self.known), gap)
+        if seen == len(self.known) or gap <= enough:
+            return gap
+        best = self.best(penalty)
+        gap = min(gap, best.gap(penalty))
+        if gap > enough:
+            gap = min(gap, best.objective(penalty) - self._mix(best, penalty))
+            seen = len(self.known)
+        gap = 0.0 if gap <= ROUNDING * abs(best.loss) else gap
+        self._gaps[penalty.strength] = (seen, gap)
         return gap
 
     def _mix(self, best: Point, penalty: Penalty) -> float:

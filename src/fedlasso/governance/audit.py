@@ -42,6 +42,7 @@ class Entry:
     data, spent : fingerprint of the data file, and what was newly used of its budgets
     sites, opening : the sites of a fit with the fingerprints of their keys, and a hash of all that
         the fit was opened with
+    rows, columns : when a fit opens, the records of the data file and the columns of the fit
     """
 
     fit: str
@@ -63,6 +64,8 @@ class Entry:
     clear: str = ""
     sites: dict[str, str] = field(default_factory=dict)
     opening: str = ""
+    rows: int = 0
+    columns: list[str] = field(default_factory=list)
     number: int = 0
     time: str = ""
     before: str = GENESIS

@@ -10,6 +10,13 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation.messages import questions
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import BUDGETS, BudgetName, Lifetime
+from fedlasso.governance.officer_summary import (
+    at_chosen_model,
+    find_unusual,
+    kind_of_answer,
+    participants,
+    summarise_files,
+)
 from fedlasso.governance.policy import Policy
 from fedlasso.html import escape
 
@@ -20,6 +27,7 @@ _DOOR_REVEALS = {
     "FindOthers": "which text columns have rows at other levels",
     "OfferKey": "a public key for the masks of one session, signed",
     "Open": "that the site joined a fit",
+    "AcceptMembers": "nothing: the operator accepted other sites",
     "SummariseAudit": "hashes of what was sent before",
 }
 _BUDGET_TEXTS: dict[BudgetName, str] = {
@@ -153,39 +161,84 @@ def write_audit_page(site: str, project: str, audit: Audit, policy: Policy) -> s
 
 
 def _body(audit: Audit, policy: Policy) -> Iterable[str]:
-    fits = transfers_by_fit(audit.entries())
+    entries = list(audit.entries())
+    fits = transfers_by_fit(entries)
     real = [transfers for transfers in fits if transfers.fit]
-    totals = [each for transfers in real for each in transfers.questions.values()]
-    replies = sum(each.times for each in totals)
-    numbers = sum(each.numbers for each in totals)
-    refused = sum(transfers.refused.total() for transfers in fits)
-    masked = sum(bool(entry.clear) for entry in audit.entries() if entry.verdict == "sent")
-    yield (
-        f"<p><b>{replies:,}</b> replies with <b>{numbers:,}</b> numbers have left for "
-        f"<b>{len(real)}</b> fit{'s' * (len(real) != 1)}; <b>{refused:,}</b> "
-        f"question{'s were' if refused != 1 else ' was'} refused. Replies are sums "
-        "over rows, or models computed from them; the privacy page of fedlasso explains what "
-        f"each could disclose. <b>{masked:,}</b> of the replies left masked: of these only the "
-        "total over all sites can be read.</p>"
-    )
-    yield "<h2>Budgets</h2>"
-    yield (
-        "<p class='soft'>Limits apply to the lifetime of a data file, over all fits. To allow "
-        "more, raise the number in policy.toml.</p>"
-    )
-    if problem := check_ledgers(audit):
-        yield f"<p class='bad'>{escape(problem)}.</p>"
-    yield _table(("data file", "", "used", "limit", ""), _budget_rows(audit, policy))
-    yield "<h2>Fits</h2>"
+    yield from _in_short(entries, real)
+    yield "<h2>Who took part</h2>"
+    yield _table(("site", "its key (fingerprint)", "fits"), _participants(entries))
+    yield "<h2>Which data</h2>"
+    yield from _files(entries)
+    yield "<h2>What was sent</h2>"
     if not real:
-        yield "<p>None yet.</p>"
+        yield "<p>Nothing yet.</p>"
     for transfers in real:
         yield from _fit(transfers)
     for transfers in fits:
         if not transfers.fit:
-            yield "<h2>Before any fit</h2>"
-            yield _questions(transfers)
-            yield _refusals(transfers)
+            yield "<h3>Before and around the fits</h3>"
+            yield from _answers(transfers)
+    yield "<h2>What was refused</h2>"
+    yield _refusals(fits)
+    yield "<h2>Limits of this site</h2>"
+    yield (
+        "<p class='soft'>They hold for the lifetime of a data file, over all fits. The site sets "
+        "them in policy.toml.</p>"
+    )
+    if problem := check_ledgers(audit):
+        yield f"<p class='bad'>{escape(problem)}.</p>"
+    yield _table(("data file", "", "used", "limit", ""), _budget_rows(audit, policy))
+
+
+def _in_short(entries: Sequence[Entry], real: Sequence[FitTransfers]) -> Iterable[str]:
+    sent = [entry for entry in entries if entry.verdict == "sent" and entry.fit]
+    refused = sum(entry.verdict == "refused" for entry in entries)
+    numbers = sum(entry.numbers for entry in sent)
+    hidden = sum(bool(entry.clear) for entry in sent)
+    chosen = [entry for entry in sent if at_chosen_model(entry.question)]
+    yield (
+        f"<p>This site took part in <b>{len(real)}</b> fit{'s' * (len(real) != 1)} and sent "
+        f"<b>{len(sent):,}</b> answers with <b>{numbers:,}</b> numbers. It sent no record: each "
+        "number is a sum or a count over many records, or was computed from such sums.</p>"
+        f"<p><b>{hidden:,}</b> of the answers were hidden by random numbers that cancel only in "
+        "the total over all sites: this site's part of them can be read only if all other sites "
+        "help the coordinator. "
+        f"<b>{len(chosen):,}</b> answers depend on a model that the coordinator chose. "
+        f"<b>{refused:,}</b> question{'s were' if refused != 1 else ' was'} refused.</p>"
+    )
+    unusual = list(find_unusual(entries))
+    for line in unusual:
+        yield f"<p class='bad'>Unusual: {escape(line)}.</p>"
+    if not unusual:
+        yield "<p class='good'>Nothing unusual was asked.</p>"
+    yield (
+        "<p class='soft'>Many sums about few records can disclose records. The percentage below "
+        "compares the numbers sent with the values in the data; what sums cannot promise is on "
+        "the privacy page of fedlasso.</p>"
+    )
+
+
+def _participants(entries: Sequence[Entry]) -> Iterator[Sequence[str]]:
+    for (site, key), fits in participants(entries).items():
+        shown = " ".join(key[k : k + 4] for k in range(0, len(key), 4))
+        yield escape(site), escape(shown or "not signed"), f"{len(fits):,}"
+
+
+def _files(entries: Sequence[Entry]) -> Iterator[str]:
+    files = [each for each in summarise_files(entries) if each.rows]
+    if not files:
+        yield "<p>The audit has no opened fit with its number of records.</p>"
+    for each in files:
+        percent = each.percent or 0.0
+        yield (
+            f"<p>Data file {escape(each.data[:8])}: <b>{each.rows:,}</b> records, "
+            f"<b>{len(each.columns):,}</b> columns used, so {each.rows * len(each.columns):,} "
+            f"values. <b>{each.numbers:,}</b> numbers were sent about them in {len(each.fits):,} "
+            f"fit{'s' * (len(each.fits) != 1)}: <b>{percent:.3g}%</b> as many as there are values."
+            "</p>"
+        )
+        listed = ", ".join(map(escape, sorted(each.columns)))
+        yield f"<details><summary>The columns used</summary><p>{listed}</p></details>"
 
 
 def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
@@ -199,16 +252,34 @@ def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:
 
 def _fit(transfers: FitTransfers) -> Iterable[str]:
     yield f"<h3>Fit {escape(transfers.fit)}</h3>"
-    yield f"<p class='soft'>{escape(transfers.first)} to {escape(transfers.last)}</p>"
+    first, last = (
+        escape(time[:16].replace("T", " ")) for time in (transfers.first, transfers.last)
+    )
+    yield f"<p class='soft'>{first} to {last} UTC</p>"
     if transfers.about:
         yield f"<p>{escape(transfers.about.partition(': ')[2] or transfers.about)}</p>"
+    yield from _answers(transfers)
+
+
+def _answers(transfers: FitTransfers) -> Iterable[str]:
+    """Yield what was sent, by kind in plain words, and by question for specialists."""
+    kinds: dict[str, list[int]] = {}
+    for totals in transfers.questions.values():
+        kind = kinds.setdefault(kind_of_answer(totals.question), [0, 0])
+        kind[0] += totals.times
+        kind[1] += totals.numbers
+    rows = [
+        (f"{times:,}", escape(kind), f"{numbers:,}") for kind, (times, numbers) in kinds.items()
+    ]
+    yield _table(("answers", "what they held", "numbers"), rows)
+    yield "<details><summary>By question, for specialists</summary>"
     yield _questions(transfers)
     if transfers.splits:
         listed = ", ".join(map(escape, transfers.splits))
         yield f"<p>Splits of the rows: {listed}; the site drew them with its own secret.</p>"
     if transfers.views:
         yield f"<p>Views of the records, centred and scaled: {len(transfers.views)}.</p>"
-    yield _refusals(transfers)
+    yield "</details>"
 
 
 def _questions(transfers: FitTransfers) -> str:
@@ -219,10 +290,15 @@ def _questions(transfers: FitTransfers) -> str:
     return _table(("question", "what it revealed", "times", "numbers", "bytes"), rows)
 
 
-def _refusals(transfers: FitTransfers) -> str:
-    refused = transfers.refused.items()
-    rows = [(escape(question), escape(why), f"{times:,}") for (question, why), times in refused]
-    return _table(("refused", "reason (stays here)", "times"), rows)
+def _refusals(fits: Sequence[FitTransfers]) -> str:
+    rows = [
+        (escape(transfers.fit[:8] or "none"), escape(f"{question}: {why}"), f"{times:,}")
+        for transfers in fits
+        for (question, why), times in transfers.refused.items()
+    ]
+    if not rows:
+        return "<p>Nothing.</p>"
+    return _table(("fit", "question, and the reason (which stays here)", "times"), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

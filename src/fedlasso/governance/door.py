@@ -129,6 +129,9 @@ class Door:
                 answer = encode(own)
                 hashed = hashlib.sha256(answer).hexdigest()
                 entry = replace(entry, sites=self._members, verdict="sent")
+                if isinstance(request, Open):
+                    used = [*request.columns, *request.outcome]
+                    entry = replace(entry, rows=self.records.rows, columns=used)
                 self.audit.write(replace(entry, size=len(answer), sha256=hashed))
                 return answer
             if self._site is None:

@@ -3,9 +3,15 @@
 import math
 
 from fedlasso import html
-from fedlasso.fitting.examination.comparison import OWN_COLUMNS, THIS_MODEL, SiteError, pool_error
+from fedlasso.fitting.examination.comparison import (
+    OWN_COLUMNS,
+    THIS_MODEL,
+    ComparedModel,
+    SiteError,
+    pool_error,
+)
 from fedlasso.html import escape
-from fedlasso.models.document import NESTED, ModelDocument
+from fedlasso.models.document import ModelDocument
 from fedlasso.models.numbers import bytes_of, number, percent, with_error
 from fedlasso.models.plots import LABELLED, plot_cv, plot_path
 from fedlasso.models.svg import draw_svg
@@ -77,7 +83,7 @@ def _site_errors(document: ModelDocument) -> str:
 
 
 def _comparison(document: ModelDocument) -> str:
-    title = "Compared with averaging and with each site alone"
+    title = "Compared with each site alone"
     if not document.comparison:
         return html.left_out(title, document.not_compared)
     cells = []
@@ -85,36 +91,36 @@ def _comparison(document: ModelDocument) -> str:
         above = "–" if row.above is None else percent(row.above)
         sent = bytes_of(row.sent) if row.sent else "nothing"
         cells.append([row.name, with_error(row.mse, row.se), str(row.active), above, sent])
-    head = ["", "held-out error", "columns", "objective above the pooled Lasso's", "sent by a site"]
-    note = _comparison_note(document, document.comparison[0].name)
-    if error := document.error:
+    head = ["", "error", "columns", "objective above the pooled Lasso's", "sent by a site"]
+    first = document.comparison[0]
+    note = _comparison_note(document, first)
+    if first.name != THIS_MODEL and (error := document.error):
         expected = f"{with_error(error.mse, error.se)}, on {error.rows}"
         note += escape(f" The expected error of this model itself is {expected}.")
     return html.section(title, note, html.text_table(head, cells, own=0))
 
 
-def _comparison_note(document: ModelDocument, first: str) -> str:
-    """Return what the compared models have seen; `first` is this one, or represents it."""
+def _comparison_note(document: ModelDocument, first: ComparedModel) -> str:
+    """Return how the models were judged; `first` is this one, or represents it."""
     note = (
-        "All models were fitted to the same training rows, and evaluated on the same held-out rows "
-        "of all sites (± one standard error). Each site alone chose its penalty on other held-out "
-        "rows, if it had enough. The objective is that of the Lasso on the training rows; its "
-        "column is the exact distance to the minimum, not a bound. "
+        "Errors are by cross-validation (± one standard error over folds): a model without each "
+        "fold predicts the rows of that fold, at all sites. Each site alone chose its penalty on "
+        "its own rows, by the other folds. The objective is that of the Lasso on all rows at this "
+        "model's penalty; its column is the exact distance to the minimum, not a bound. "
     )
-    if first == THIS_MODEL:
+    if first.name == THIS_MODEL and first.mse is None:
+        return f"{note}This model was not fitted without each fold."
+    if first.name == THIS_MODEL:
         return note + (
-            "This model was fitted to the training rows only; held-out rows may have chosen it. "
-            "What it sent includes standardisation and tuning."
+            "This model was chosen and fitted without each fold. The pooled Lasso has its penalty, "
+            "which all rows chose."
         )
-    note += "This model used all rows, so "
-    if first == OWN_COLUMNS:
+    if first.name == OWN_COLUMNS:
         return note + (
-            "its columns are refitted to the training rows with almost no penalty. This is "
-            "slightly optimistic: the held-out rows helped to select them."
+            "This model's columns are refitted without each fold, with almost no penalty. This is "
+            "slightly optimistic: the rows of the fold helped to select them."
         )
-    note += "the pooled Lasso on the training rows represents it"
+    note += "The pooled Lasso represents this model"
     if document.curve is None:
         return f"{note}, at the given penalty."
-    if document.error is not None and document.error.rows == NESTED:
-        return f"{note}, at the penalty that all rows chose, the held-out rows included."
-    return f"{note}, at this model's penalty, which the held-out rows may have helped to choose."
+    return f"{note}, at its penalty, which all rows chose."

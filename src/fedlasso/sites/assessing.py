@@ -349,7 +349,7 @@ class GroupsAt(AboutFolds[GroupSums]):
         return GroupSums(*sums)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
-        return dict.fromkeys(("events", "censored"), Bound(rows_power(magnitudes)))
+        return dict.fromkeys(("events", "censored"), Bound(rows_power(magnitudes), words=1))
 
 
 def least_rows(site: View) -> int:

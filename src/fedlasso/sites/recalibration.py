@@ -1,6 +1,6 @@
 """Recalibration of linear predictors: an intercept and a slope, by Newton steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,12 +87,24 @@ def recalibrate(ask: Callable[[Array], Derivatives], quadratic: bool) -> Recalib
 
     One step is exact for a quadratic loss.
     """
+    steps = recalibrating(quadratic)
+    at = next(steps)
+    while True:
+        try:
+            at = steps.send(ask(at))
+        except StopIteration as end:
+            found: Recalibrated = end.value
+            return found
+
+
+def recalibrating(quadratic: bool) -> Generator[Array, Derivatives, Recalibrated]:
+    """Yield intercepts and slopes, and receive the derivatives there."""
     at = START.copy()
     variances = np.zeros((3, 2))
     known = np.zeros(3, bool)
     lost = np.zeros(3, bool)
     for _ in range(STEPS):
-        slopes, curvature = ask(at)
+        slopes, curvature = yield at
         for k in np.flatnonzero(~known & ~lost):
             a, b, c = curvature[k]
             free = FREE[k]

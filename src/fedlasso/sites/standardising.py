@@ -25,6 +25,7 @@ from fedlasso.sites.views import (
     CentredSquares,
     ColumnSizes,
     ColumnSums,
+    Orders,
     ResponseSums,
     ResponseTotals,
     Spread,
@@ -107,11 +108,15 @@ class ColumnOrders(NamedTuple):
 
 def ask_orders(federation: Federation) -> ColumnOrders:
     """Ask for the order of magnitude of every column."""
-    orders = federation.ask(ColumnSizes())
+    return read_orders(federation.ask(ColumnSizes()), len(federation.columns))
+
+
+def read_orders(orders: Sequence[Orders], p: int) -> ColumnOrders:
+    """Return the largest order of magnitude of each of p columns over all sites."""
     columns = zip(*(o.letters for o in orders), strict=True)
     letters = "".join(max(each, key=LETTERS.index) for each in columns)
     rows = tuple(o.rows for o in orders)
-    bound = Magnitudes.unknown(len(federation.columns), power_above(sum(rows)))
+    bound = Magnitudes.unknown(p, power_above(sum(rows)))
     return ColumnOrders(letters, bound, any(o.missing for o in orders), rows)
 
 

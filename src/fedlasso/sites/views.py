@@ -248,6 +248,13 @@ class Viewed(Around):
         self.name = view.name
         self._magnitudes = view.magnitudes.of_loss(federation.loss)
 
+    def on_split(self, split: str) -> "Viewed":
+        """Return a view of other rows, with the same means and scales; sites are to define it.
+
+        The bounds on sums over all rows hold for any of them.
+        """
+        return Viewed(self.inner, replace(self.view, split=split))
+
     def replies(self, request: Request[R]) -> tuple[R, ...]:
         return self.inner.replies(replace(request, on=self.name))
 

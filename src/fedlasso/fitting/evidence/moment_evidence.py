@@ -70,10 +70,16 @@ class Folded(Evidence):
 
         `ask` may send another question first, in the same round trip.
         """
+        question = view.prepare(FoldMoments(all_folds(folds, seed)))
+        (total,) = ask([question])
+        return cls.of_sums(total, len(view.columns), seed, centre=centre, scale=scale)
+
+    @classmethod
+    def of_sums(cls, total: Any, p: int, seed: int = 0, *, centre: bool, scale: bool) -> Folded:
+        """Return the moments that the sites have sent for all folds of p columns."""
+        moments = [Moments(unpack(packed, p + 2)) for packed in total.moments]
+        folds = len(moments)
         split = all_folds(folds, seed)
-        (total,) = ask([view.prepare(FoldMoments(split))])
-        size = len(view.columns) + 2
-        moments = [Moments(unpack(packed, size)) for packed in total.moments]
         # With few rows a fold may be empty.
         filled = tuple(fold for fold in moments if fold.rows)
         return cls(filled, centre, scale, seed, split=split if len(filled) == folds else "")

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import CannotFit, FedLassoError, Refused
+from fedlasso.errors import FedLassoError, Refused
 from fedlasso.families import Family
-from fedlasso.federation import Around, Federation, InProcess, Ledger, ask_together, metered
-from fedlasso.fitting.budget import Budget
-from fedlasso.fitting.context import penalty_of
-from fedlasso.fitting.evidence import Folded, SplitEvidence, Wanted
+from fedlasso.federation import (
+    Around,
+    Federation,
+    InProcess,
+    Ledger,
+    Prepared,
+    Request,
+    metered,
+)
+from fedlasso.fitting.dialogue import Dialogue, drive
+from fedlasso.fitting.evidence import Folded, Wanted
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.examination.assessment import (
     Assessment,
@@ -27,6 +35,7 @@ from fedlasso.fitting.examination.intervals import (
     wilson,
     within_one,
 )
+from fedlasso.fitting.examination.subsamples import FOLDS
 from fedlasso.fitting.examination.summed_measures import (
     calibration_of,
     concordance_of,
@@ -37,8 +46,17 @@ from fedlasso.fitting.examination.summed_measures import (
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import Model, fit_model
+from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Response, one_thread
-from fedlasso.sites import Scaling, Site, SiteWeighted, Standardiser, Viewed, folds, standardise
+from fedlasso.sites import (
+    FoldMoments,
+    Scaling,
+    Site,
+    SiteWeighted,
+    Viewed,
+    all_folds,
+    standardise,
+)
 from fedlasso.sites.assessing import (
     GroupsAt,
     PairsAt,
@@ -48,16 +66,11 @@ from fedlasso.sites.assessing import (
     ScoreRanges,
 )
 from fedlasso.sites.cells import CELL_ROWS, STRETCHES, time_width
-from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Derivatives, recalibrate
+from fedlasso.sites.recalibration import BOTH, EMPTY, LARGE, Recalibrated, recalibrating
 from fedlasso.sites.site_measures import SITE_MEASURES, SiteMeasures, SiteSums
 
-# Folds of models that are fitted for the assessment alone: by second moments of at most so many
-# vectors, or by gradients, with the vectors of each fold and their relative gap.
-FOLDS = 5
+# Second moments of folds for the card alone: at most so many vectors.
 MOST_MOMENTS = 300
-FOLD_UPLOADS = 200
-FOLD_TOL = 1e-3
-FOLD_TRIES = 3
 # Survival curves go up to so many mean times, or more.
 LAST_TIME = 2.0
 # Sites that are left out in turn, and numbers in the table, at most.
@@ -68,10 +81,12 @@ NETWORK = (
 )
 
 
-def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> Assessment:
+def assess(
+    ledger: Ledger, model: Model, found: FoldModels, chosen: bool = False
+) -> Dialogue[Assessment]:
     """Assess a model by models of folds, each on the rows of its fold.
 
-    `nested` are models that were chosen and fitted without their fold.
+    `chosen` if these were also chosen without their fold, and not only fitted.
     """
     settings = model.settings
     view = Viewed(ledger, model.view)
@@ -81,17 +96,17 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
         ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
     if ledger.site_weights or model.view.site_weights or model.view.split:
         view, scaling = standardise(ledger, "", **settings.scaling)
-    found, how = (
-        (nested, "chosen and fitted") if nested else fit_folds(ledger, model, view, scaling)
-    )
+    given = settings.penalty is not None
+    how = f"fitted at the {'given' if given else 'chosen'} penalty"
+    if chosen:
+        how = "chosen and fitted"
     words = (
         f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
         "folds. The model itself was fitted to all rows."
     )
     family = settings.response_family
-    assessed = Assessing(view, scaling, family, *found.on(scaling), found.split).run(
-        settings.intercept
-    )
+    assessing = Assessing(view, scaling, family, *found.on(scaling), found.split)
+    assessed = yield from assessing.run(settings.intercept)
     left_out: tuple[SiteAssessment, ...] = ()
     if len(ledger.sites) > 1:
         local = find_local(ledger)
@@ -102,53 +117,16 @@ def assess(ledger: Ledger, model: Model, nested: FoldModels | None = None) -> As
     return replace(assessed, how=words, left_out=left_out)
 
 
-def fit_folds(
-    ledger: Ledger, model: Model, view: Viewed, scaling: Scaling
-) -> tuple[FoldModels, str]:
-    """Return models of folds at the penalty of the model, and what was done."""
-    settings = model.settings
-    given = settings.penalty is not None
-    how = f"fitted at the {'given' if given else 'chosen'} penalty"
-    curve = model.fit.curve
-    if curve is not None and curve.fold_models is not None:
-        return curve.fold_models, how
-    lam = model.fit.path_penalty
-    folded = model.fit.evidence
-    if folded is not None and folded.split:
-        return _solve_folds(folded, lam, model.scaling), how
-    folded = _ask_moments(view, settings.seed, settings.scaling) if settings.plain else None
-    if folded is not None and folded.split:
-        return _solve_folds(folded, lam, scaling), how
-    form = penalty_of(settings, ledger.columns)
-    splits = folds(FOLDS, settings.seed)
-    budget = Budget(ledger, FOLDS * FOLD_UPLOADS)
-    standardiser = Standardiser(ledger, **settings.scaling)
-    evidence = SplitEvidence.open(standardiser, splits, budget, form)
-    wanted = [Wanted(part.form.at(lam), FOLD_TOL, rows) for rows, part in evidence.parts.items()]
-    points = evidence.fit_many(wanted)
-    for _ in range(FOLD_TRIES):
-        # Newton steps that have stalled continue from the model so far.
-        if all(point.arrived(FOLD_TOL) for point in points):
-            break
-        points = evidence.fit_many(wanted)
-    found = evidence.fold_models(points)
-    if found is None or not all(point.arrived(FOLD_TOL) for point in points):
-        raise CannotFit("no model could be fitted without every fold of the rows")
-    return found, how
-
-
-def _ask_moments(view: Viewed, seed: int, scaling: dict[str, bool]) -> Folded | None:
-    """Ask for the second moments of folds, unless they are too many or refused."""
+def ask_moments(view: Viewed, settings: Settings) -> Dialogue[Folded | None]:
+    """Ask for the second moments of folds, unless they are too many."""
     if vectors_of(len(view.columns), FOLDS) > MOST_MOMENTS:
         return None
-    try:
-        return Folded.ask(view, FOLDS, seed, ask_together, **scaling)
-    except Refused:
-        return None
+    (sent,) = yield [view.prepare(FoldMoments(all_folds(FOLDS, settings.seed)))]
+    return Folded.of_sums(sent, len(view.columns), settings.seed, **settings.scaling)
 
 
 @one_thread()
-def _solve_folds(folded: Folded, lam: float, scaling: Scaling) -> FoldModels:
+def solve_folds(folded: Folded, lam: float, scaling: Scaling) -> FoldModels:
     """Return the Lasso at a penalty on all rows but those of each fold."""
     points = folded.fit_many([Wanted(L1(lam), rows=str(k)) for k in range(len(folded.folds))])
     models = [
@@ -180,30 +158,35 @@ class Assessing:
     shifts: Array
     split: str
 
-    def run(self, intercept: bool) -> Assessment:
+    def run(self, intercept: bool) -> Dialogue[Assessment]:
         """Ask for sums over all rows, and compute what the family shows."""
         shown = self.family.measures
         fitted = None
         empty = 0.0
         if intercept and self.family.intercept:
-            fitted = recalibrate(self._derive, self.family.quadratic)
+            fitted = yield from self._recalibrate()
             empty = float(fitted.at[EMPTY, 0]) if fitted.known[EMPTY] else 0.0
-        sums = self.view.total(PredictionErrors(*self._asked, empty=empty))
+        ranked = {"auroc", "concordance"} & set(shown)
+        questions: list[Request[Any]] = [PredictionErrors(*self._asked, empty=empty)]
+        if ranked:
+            questions.append(PairsAt(*self._asked))
+        sums, *paired = yield self._prepare(*questions)
         rows = sums.rows
         dispersion = self.dispersion(sums.errors / max(rows, 1))
         ratio = sums.errors / sums.empty if sums.empty > 0 else 1.0
-        ranked = {"auroc", "concordance"} & set(shown)
-        paired = self.view.total(PairsAt(*self._asked)) if ranked else None
-        right = paired.concordant / paired.comparable if paired and paired.comparable else 0.0
+        right = 0.0
+        if paired and paired[0].comparable:
+            right = paired[0].concordant / paired[0].comparable
         ranges = ScoreRanges(*self._asked, empty=empty, ratio=ratio, concordance=right)
-        counts = self.view.total(ranges)
+        (counts,) = yield self._prepare(ranges)
         explained = None
         if sums.empty > 0:
             explained = around(1 - ratio, float(np.sqrt(counts.spread)) / sums.empty)
-        pairs = concordance_of(paired, counts)
+        pairs = concordance_of(paired[0], counts) if paired else None
         curves: tuple[SurvivalCurve, ...] = ()
         if "survival curves" in shown:
-            curves = self._curves(LAST_TIME * sums.times / max(rows, 1))
+            curves = yield from self._curves(LAST_TIME * sums.times / max(rows, 1))
+        sites = yield from self.ask_sites()
         return Assessment(
             rows=rows,
             how="",
@@ -214,7 +197,7 @@ class Assessing:
             roc=roc_of(counts) if "auroc" in shown else (),
             concordance=pairs if "concordance" in shown else None,
             curves=curves,
-            sites=self.ask_sites(),
+            sites=sites,
         )
 
     @property
@@ -225,17 +208,28 @@ class Assessing:
         """Return the variance of responses over that of the loss, from the error per row."""
         return float(np.clip(error, *self.family.dispersion))
 
-    def _derive(self, at: Array) -> Derivatives:
-        points = (*at[BOTH].tolist(), float(at[LARGE, 0]), float(at[EMPTY, 0]))
-        sums = self.view.total(RecalibrationAt(*self._asked, *points))
-        return sums.slopes, sums.curvature
+    def _prepare(self, *questions: Request[Any]) -> list[Prepared]:
+        return [self.view.prepare(question) for question in questions]
 
-    def ask_sites(self, to: tuple[str, ...] = ()) -> tuple[SiteAssessment, ...]:
+    def _recalibrate(self) -> Dialogue[Recalibrated]:
+        steps = recalibrating(self.family.quadratic)
+        at = next(steps)
+        while True:
+            points = (*at[BOTH].tolist(), float(at[LARGE, 0]), float(at[EMPTY, 0]))
+            (sums,) = yield self._prepare(RecalibrationAt(*self._asked, *points))
+            try:
+                at = steps.send((sums.slopes, sums.curvature))
+            except StopIteration as end:
+                found: Recalibrated = end.value
+                return found
+
+    def ask_sites(self, to: tuple[str, ...] = ()) -> Dialogue[tuple[SiteAssessment, ...]]:
         """Return every site's own measures, if sites answer alone."""
         if len(self.view.sites) < 2:
             return ()
         try:
-            replies = self.view.ask(SiteMeasures(*self._asked, to=to))
+            question = self.view.prepare(SiteMeasures(*self._asked, to=to), own=True)
+            (replies,) = yield [question]
         except Refused:
             return ()
         return tuple(self._site(reply) for reply in replies)
@@ -288,10 +282,10 @@ class Assessing:
             found.append(CalibrationGroup(round(rows), *values))
         return tuple(found)
 
-    def _curves(self, last: float) -> tuple[SurvivalCurve, ...]:
+    def _curves(self, last: float) -> Dialogue[tuple[SurvivalCurve, ...]]:
         """Return survival by thirds of the risk at each site."""
         width = time_width(last / STRETCHES)
-        groups = self.view.total(GroupsAt(*self._asked, width))
+        (groups,) = yield self._prepare(GroupsAt(*self._asked, width))
         return survival_curves(groups, width, CELL_ROWS * len(self.view.sites))
 
 
@@ -325,7 +319,7 @@ def leave_sites_out(
             own = fit_model(others, settings)
             models = FoldModels.of("", [(own.coefficients, own.intercept)]).on(scaling)
             assessing = Assessing(view, scaling, settings.response_family, *models, "")
-            found += assessing.ask_sites((site.name,))
+            found += drive(assessing.ask_sites((site.name,)))
         except FedLassoError:
             continue
     return tuple(found)

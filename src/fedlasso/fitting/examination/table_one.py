@@ -8,12 +8,14 @@ import numpy as np
 
 from fedlasso.errors import Refused
 from fedlasso.federation import Federation
-from fedlasso.federation.fixed_point import total_in_words
+from fedlasso.federation.fixed_point import prepare_words, total_in_words
+from fedlasso.federation.messages import add_up
+from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
 from fedlasso.sites.cells import CELL_ROWS
-from fedlasso.sites.standardising import ask_orders
-from fedlasso.sites.views import ColumnSums
+from fedlasso.sites.standardising import ask_orders, read_orders
+from fedlasso.sites.views import ColumnSizes, ColumnSums
 
 # Counts of fewer rows at a site are withheld.
 MIN_CELL = CELL_ROWS
@@ -84,26 +86,29 @@ class Listed:
     levels: tuple[str, ...] = ()
 
 
-def ask_table(
-    federation: Federation, means: Array | None = None, y_mean: float = 0.0
-) -> TableFound:
-    """Ask for the sums of Table 1: over all sites, and of each one if the sites allow it.
-
-    Squares are about the given means, by default those of all rows.
-    """
+def ask_table(federation: Federation) -> TableFound:
+    """Ask for the sums of Table 1: over all sites, and of each one if the sites allow it."""
     letters, sizes, missing, _ = ask_orders(federation)
-    if means is None:
-        totals = total_in_words(federation, ColumnSums("", letters, missing), sizes)
-        holes = 0.0 if totals.missing is None else totals.missing
-        means = totals.sums / np.maximum(totals.weight - holes, 1.0)
-        centres = find_loss(federation.loss).centres
-        y_mean = totals.y_sum / totals.weight if centres else 0.0
+    totals = total_in_words(federation, ColumnSums("", letters, missing), sizes)
+    holes = 0.0 if totals.missing is None else totals.missing
+    means = totals.sums / np.maximum(totals.weight - holes, 1.0)
+    centres = find_loss(federation.loss).centres
+    y_mean = totals.y_sum / totals.weight if centres else 0.0
+    return drive(table_steps(federation, means, y_mean))
+
+
+def table_steps(federation: Federation, means: Array, y_mean: float) -> Dialogue[TableFound]:
+    """Ask for the same, with squares about known means of all rows."""
+    (orders,) = yield [federation.prepare(ColumnSizes(), own=True)]
+    letters, sizes, _, _ = read_orders(orders, len(federation.columns))
     request = SummariseTable(means, y_mean, letters)
-    pooled = total_in_words(federation, request, sizes)
+    each: tuple[TableSums, ...] = ()
     try:
-        each = federation.ask(request)
+        (each,) = yield [federation.prepare(request, own=True)]
     except Refused:
-        each = ()
+        (pooled,) = yield [prepare_words(federation, request, sizes)]
+    else:
+        pooled = add_up(each)
     return TableFound(pooled, each, means, y_mean)
 
 

@@ -10,6 +10,7 @@ from scipy.special import chdtrc
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Federation, Ledger, metered
 from fedlasso.fitting.context import Context
+from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
@@ -344,8 +345,16 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
 
 def find_shift(view: Federation, b: Array) -> float:
     """Return the p-value of a test of whether sites' mean residuals of a model are all zero."""
+    return drive(shift_steps(view, b))
+
+
+def shift_steps(view: Federation, b: Array) -> Dialogue[float]:
+    """Ask for the same, side by side with other questions."""
     sites = len(view.sites)
-    return float(chdtrc(sites - 1, view.total(SiteShift(b)).value)) if sites > 1 else 1.0
+    if sites < 2:
+        return 1.0
+    (sent,) = yield [view.prepare(SiteShift(b))]
+    return float(chdtrc(sites - 1, sent.value))
 
 
 def without_shifts(ledger: Federation, view: Standardise) -> Viewed:

@@ -1,0 +1,4 @@
+library(testthat)
+library(fedlasso)
+
+test_check("fedlasso")
