@@ -82,8 +82,8 @@ def test_the_package_passes_r_cmd_check_and_its_vignette_runs(tmp_path: Path) ->
     assert re.search(r"^Status: OK$", printed, re.MULTILINE), printed
     page = (tmp_path / "fedlasso.Rcheck/fedlasso/doc/fedlasso.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") >= 2
-    assert "lambda.1se" in page
-    assert "Error" not in page
+    # A vignette that did not run has the code without its results.
+    assert "Lambda Index Measure" in page
 
 
 @pytest.mark.full
