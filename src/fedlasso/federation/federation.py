@@ -137,7 +137,11 @@ class Around(Federation):
         self.loss = inner.loss
         self.site_weights = inner.site_weights
         self.site_effects = inner.site_effects
-        self.atoms = inner.atoms
+
+    @property
+    def atoms(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The parts of the federation inside, which learns them when the sites join."""
+        return self.inner.atoms
 
 
 class Forwarding(Around):

@@ -43,7 +43,6 @@ from fedlasso.governance.door_messages import (
     DescribeColumns,
     Introduce,
     Open,
-    Opened,
     Refusal,
     SummariseAudit,
 )
@@ -233,8 +232,8 @@ def _reply_one(
     door: Door, session: PostedSession, trip: int, part: bytes, request: Request[Any]
 ) -> bytes:
     """Return the door's own reply to a question, and keep what the next answers need."""
-    if isinstance(request, Open) and session.is_opened_by(part):
-        return encode(Opened(site=door.name))
+    if isinstance(request, Open) and (opened := session.find_opened(part)):
+        return opened
     if isinstance(request, OfferKey) and trip > 1:
         return encode(Refusal("the key of this fit was drawn already", site=door.name))
     reply = door.answer_bytes(part)
@@ -243,7 +242,7 @@ def _reply_one(
     if isinstance(request, OfferKey):
         session.note_key(door.secret)
     elif isinstance(request, Open):
-        session.note_opening(part)
+        session.note_opening(part, reply)
     return reply
 
 

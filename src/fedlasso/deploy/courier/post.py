@@ -22,6 +22,7 @@ from fedlasso.governance.door_messages import (
     Introduce,
     Introduction,
     Open,
+    Opened,
     SummariseAudit,
 )
 from fedlasso.governance.masks import KeyOffered, OfferKey
@@ -139,11 +140,14 @@ class PostedNetwork(Network):
             return (self._summaries(requests[0]),)
         pending, self._pending = self._pending, []
         try:
-            return super().replies_together([*pending, *requests])[len(pending) :]
+            answered = super().replies_together([*pending, *requests])
         except FedLassoError:
             # A site may have refused before it joined.
             self._pending = pending
             raise
+        if pending:
+            self.count_atoms(cast(tuple[Opened, ...], answered[0]))
+        return answered[len(pending) :]
 
     def _summaries(self, request: SummariseAudit) -> tuple[Reply, ...]:
         """Return the summaries of the sites' audits in their last answers."""

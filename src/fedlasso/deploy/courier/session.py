@@ -27,6 +27,7 @@ class Kept(msgspec.Struct, frozen=True):
 
     secret: bytes = b""
     opening: bytes = b""
+    opened: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -99,15 +100,17 @@ class PostedSession:
             assert opening is None or isinstance(opening, Open)
             door.resume(offer, kept.secret, opening, self.last)
 
-    def is_opened_by(self, part: bytes) -> bool:
-        return part == self._kept.opening
+    def find_opened(self, part: bytes) -> bytes:
+        """Return the reply to the question that opened the fit; empty for any other."""
+        kept = self._kept
+        return kept.opened if part == kept.opening else b""
 
     def note_key(self, secret: bytes) -> None:
         """Keep a key before it is offered."""
         self._write(Kept(secret))
 
-    def note_opening(self, opening: bytes) -> None:
-        self._write(Kept(self._kept.secret, opening))
+    def note_opening(self, opening: bytes, opened: bytes) -> None:
+        self._write(Kept(self._kept.secret, opening, opened))
 
     def end(self) -> None:
         """Delete keys and answers; only a mark stays, so that nothing is answered again."""
