@@ -125,6 +125,20 @@ def test_a_linear_model_is_assessed_on_all_rows_by_nested_models() -> None:
 
 
 @pytest.mark.standard
+def test_means_of_calibration_groups_are_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nearly separable classes: predictions are near zero and one, and cells are rounded.
+    monkeypatch.setattr(f"{__name__}.EFFECTS", 12 * EFFECTS)
+    for family in ("binomial", "poisson"):
+        if family == "poisson":
+            monkeypatch.setattr(f"{__name__}.EFFECTS", EFFECTS / 6)
+        groups = Fitted(family, penalty=0.003).found.groups
+        most = 1.0 if family == "binomial" else np.inf
+        assert all(0 <= mean <= most for g in groups for mean in (g.expected, g.observed))
+        if family == "binomial":
+            assert {groups[0].expected, groups[-1].expected} & {0.0, 1.0}
+
+
+@pytest.mark.standard
 def test_classes_are_assessed_as_from_rows() -> None:
     fitted = Fitted("binomial", penalty=0.03)
     found = fitted.found

@@ -268,8 +268,10 @@ class Assessing:
         found = []
         for own in join_ranges(counts.rows):
             rows = float(counts.rows[own].sum())
-            expected = float(counts.expected[own].sum()) / rows
-            observed = float(counts.observed[own].sum()) / rows
+            # What one row adds to a cell is rounded, which may lead out of the range of means.
+            least, most = self.family.loss.mean(np.array([-np.inf, np.inf]))
+            means = (counts.expected[own].sum() / rows, counts.observed[own].sum() / rows)
+            expected, observed = np.clip(means, least, most).tolist()
             if "auroc" in self.family.measures:
                 low, high = wilson(observed, rows)
             else:
