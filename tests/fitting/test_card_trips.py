@@ -113,6 +113,7 @@ def test_a_refused_question_leaves_those_beside_it_answered() -> None:
         return answer
 
     zero = np.zeros(9)
+    questions: list[tuple[Request[Any], bool, int]]
     questions = [(GradientAt(zero), False, 2), (SiteShift(zero), False, 1), (Rows(), True, 1)]
     gradient, reason, rows = drive_together([ask(*each) for each in questions])
     assert gradient.gradient.shape == (9,)
