@@ -93,7 +93,7 @@ def test_files_that_are_mixed_up_are_refused_and_the_fit_ends_as_before(
         collect(post.place, answer)
     assert post.advance(first) is None
     finished = post.finish(first)
-    assert same_files(post.folder / "first", post.repeat(finished, tmp_path / "alone"))
+    assert same_files(post.folder / "first", post.repeat(finished.document, tmp_path / "alone"))
 
 
 def read_certificate(path: Path) -> object:

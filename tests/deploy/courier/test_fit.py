@@ -21,7 +21,9 @@ def test_a_linear_fit_takes_four_round_trips_and_has_the_bytes_of_one_process(
     fit = post.ask()
     finished = post.finish(fit)
     assert len(fit.trips()) == 4
-    assert same_files(tmp_path / "post" / "model", post.repeat(finished, tmp_path / "alone"))
+    assert same_files(
+        tmp_path / "post" / "model", post.repeat(finished.document, tmp_path / "alone")
+    )
     for entry in finished.reconciled.values():
         assert entry.used == entry.arrived == entry.sent > 0
     # The last files let the sites delete the keys of the fit.

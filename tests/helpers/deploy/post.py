@@ -15,7 +15,7 @@ from fedlasso.deploy.kit import accept, read_secret, request
 from fedlasso.deploy.nvflare.project import create_project, sign_request
 from fedlasso.deploy.run import Finished, repeat_fit
 from fedlasso.fitting import Settings
-from fedlasso.models import FitPlan, NetworkSource, write_model
+from fedlasso.models import FitPlan, ModelDocument, NetworkSource, write_model
 
 
 @functools.cache
@@ -82,6 +82,13 @@ class Post:
             assert collect(self.place, path) == (fit, True)
         return answers
 
+    def carry_again(self, fit: PostedFit) -> None:
+        """Carry all questions and answers, also those that were carried before."""
+        for question in fit.outstanding():
+            answer = self.answer(question).answer
+            assert answer is not None
+            collect(self.place, answer)
+
     def finish(self, fit: PostedFit) -> Finished:
         """Carry files until the model is there."""
         while True:
@@ -90,8 +97,8 @@ class Post:
             if finished is not None:
                 return finished
 
-    def repeat(self, finished: Finished, out: Path) -> Path:
+    def repeat(self, document: ModelDocument, out: Path) -> Path:
         """The same fit in one process, with the sites' secrets."""
         keys = {site: read_secret(self.kit(site)) for site in self.tables}
-        write_model(out, repeat_fit(finished.document, self.tables, keys))
+        write_model(out, repeat_fit(document, self.tables, keys))
         return out
