@@ -221,7 +221,7 @@ def test_a_batch_beyond_what_sites_read_takes_several_exchanges(
     [
         (lambda data: pack(unpack(data)[:1]), "1 replies to 2 questions"),
         (lambda data: pack(unpack(data) * 2), "4 replies to 2 questions"),
-        (lambda data: data + bytes(1 << 26), "but the batch has at most"),
+        (lambda data: data + bytes(1 << 26), "bytes that the batch can have"),
         (lambda data: data[:-1], "malformed batch"),
         (lambda data: pack(unpack(data)[::-1]), "impossible reply to"),
     ],

@@ -209,7 +209,7 @@ def test_what_nobody_can_read_is_an_error_that_names_the_site() -> None:
 @pytest.mark.parametrize(
     ("policy", "code"),
     [
-        (Policy(min_validation_rows=30), RefusalCode.FEWER_FOLDS),
+        (Policy(min_validation_rows=1000), RefusalCode.FEWER_FOLDS),
         (Policy(deny=("FoldMoments",)), RefusalCode.OTHER),
         (Policy(dry_run=True), RefusalCode.OTHER),
     ],

@@ -17,15 +17,22 @@ Received = Any
 
 
 def drive(steps: Dialogue[T], send: Send = ask_together) -> T:
-    """Run one computation to its end; each of its round trips is sent alone."""
-    answers: Any = None
+    """Run one computation to its end; each of its round trips is sent alone.
+
+    A refusal is raised where the computation waits for the answers.
+    """
+    received: Received = None
     while True:
         try:
-            questions = steps.send(answers)
+            refused = isinstance(received, Refused)
+            questions = steps.throw(received) if refused else steps.send(received)
         except StopIteration as end:
             found: T = end.value
             return found
-        answers = send(questions)
+        try:
+            received = send(questions)
+        except Refused as refusal:
+            received = refusal
 
 
 def drive_together(several: Sequence[Dialogue[Any]]) -> list[Any]:
