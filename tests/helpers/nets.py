@@ -105,13 +105,20 @@ def fit_files(tables: dict[str, Path], out: Path, *options: object) -> Path:
     return out
 
 
-def fit_alike(tables: dict[str, Path], out: Path, *options: object, compare: bool = False) -> Path:
+def fit_alike(
+    tables: dict[str, Path],
+    out: Path,
+    *options: object,
+    compare: bool = False,
+    federation: Any = None,
+) -> Path:
     """The same of files whose rows are split, and whose levels are pooled, as sites do."""
     from fedlasso.deploy.run import repeat_fit
 
     plain = fit_files(tables, out.with_name(f"{out.name}-plain"), *options)
     document = read_document(plain / "model.json")
-    write_model(out, repeat_fit(document, tables, dict.fromkeys(tables, KEY), compare))
+    kits = {} if federation is None else {name: federation.kit(name) for name in tables}
+    write_model(out, repeat_fit(document, tables, dict.fromkeys(tables, KEY), compare, kits))
     return out
 
 

@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from fedlasso import __version__, models
 from fedlasso.atomic_files import make_private, write_atomically
+from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.network import Network
 from fedlasso.deploy.reconcile import JOURNAL, RECEIPTS, Reconciliation, reconcile
 from fedlasso.deploy.schemas import make_opening
@@ -23,6 +25,8 @@ from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import InProcess, Journal, Ledger, Listen
 from fedlasso.federation.ledger import Notify
 from fedlasso.governance import Policy
+from fedlasso.governance.cuts import recall_cut
+from fedlasso.governance.lifetime import Lifetime
 from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 from fedlasso.tables.columns import identifier_notice
 
@@ -231,15 +235,23 @@ def repeat_fit(
     tables: Mapping[str, Path],
     keys: Mapping[str, bytes],
     compare: bool = False,
+    kits: Mapping[str, Path] = MappingProxyType({}),
 ) -> ModelDocument:
-    """Repeat a network's fit in this process, with each site's data file and secret."""
+    """Repeat a network's fit in this process, with each site's data file and secret.
+
+    The kits of sites have the cut of their rows, which is that of a data file's first fit.
+    """
     schema, settings, missing = document.schema, document.settings, document.missing
     join = make_opening("0" * 8, schema, settings, missing, sites=tuple(tables))
     rare = Policy().rare
     records = {name: TableRecords(path, keys[name], name) for name, path in tables.items()}
-    sites = InProcess([table.site(name, join, rare) for name, table in records.items()])
+    sites = [table.site(name, join, rare) for name, table in records.items()]
+    for site in sites:
+        if site.name in kits:
+            fingerprint = records[site.name].fingerprint
+            recall_cut(site, Lifetime.of(open_audit(kits[site.name]), fingerprint))
     return models.make_model(
-        sites, settings, schema, missing=missing, compare=compare, tolerant=True
+        InProcess(sites), settings, schema, missing=missing, compare=compare, tolerant=True
     )
 
 

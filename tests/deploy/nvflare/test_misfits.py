@@ -27,7 +27,7 @@ from fedlasso.deploy.nvflare.local import START, enrol, reserve_port
 
 # The engine and its libraries warn of things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
-SETTINGS = ("--procedure", "CD", "--penalty", "0.1", "--uploads", "5")
+SETTINGS = ("--procedure", "CD", "--penalty", "0.1", "--uploads", "7")
 HOUR = 3600
 
 
@@ -132,7 +132,7 @@ def test_clocks_that_are_off_and_another_minor_version_are_told_and_change_no_bi
         assert line.endswith(f" {off} the coordinator's; correct it (the fit continues)")
     notice = f"fedlasso: notice: site 'b' runs fedlasso 0.9.0, the coordinator {__version__}"
     assert notice in said.splitlines()
-    assert same_files(out, fit_alike(tables, tmp_path / "alone", *SETTINGS))
+    assert same_files(out, fit_alike(tables, tmp_path / "alone", *SETTINGS, federation=local))
     kept = json.loads((out / "audit.json").read_bytes())
     assert {s: books["version"] for s, books in kept.items()} == {
         "a": __version__, "b": "0.9.0", "c": __version__,

@@ -116,7 +116,7 @@ def test_the_model_folder_is_that_of_fit_on_the_files(
     given = ("--target", "y", "--drop", "note", "--out", out, "--start", START)
     assert run("federation", "fit", local.folder, *given, *options) == 0
     assert f"open {out / 'card.html'}" in capsys.readouterr().out
-    alone = fit_alike(tables, tmp_path / "alone", *options)
+    alone = fit_alike(tables, tmp_path / "alone", *options, federation=local)
     assert same_files(out, alone)
     reported = []
     for model in (out, alone):
@@ -152,7 +152,8 @@ def test_comparisons_go_over_the_network_too(
     out = tmp_path / "model"
     given = ("--target", "y", "--drop", "note", "--missing", "mean", "--start", START)
     assert run("federation", "fit", local.folder, *given, "--out", out, "--compare") == 0
-    alone = fit_alike(tables, tmp_path / "alone", "--missing", "mean", compare=True)
+    options = ("--missing", "mean")
+    alone = fit_alike(tables, tmp_path / "alone", *options, compare=True, federation=local)
     # Sites that mask their replies send no Table 1 of their own, so the card costs less.
     network, files = (json.loads((folder / "model.json").read_text()) for folder in (out, alone))
     own, every = (document.pop("table_one") for document in (network, files))

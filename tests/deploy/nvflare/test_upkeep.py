@@ -20,9 +20,9 @@ from helpers.nets import COLUMNS, opening, run, write_tables
 from helpers.waiting import wait_until
 
 from fedlasso.deploy.doorkeeper import Doorkeeper
-from fedlasso.deploy.kit import make_private_folders
+from fedlasso.deploy.kit import make_private_folders, read_kit
 from fedlasso.deploy.nvflare.local import enrol, reserve_port
-from fedlasso.deploy.nvflare.project import create_project
+from fedlasso.deploy.nvflare.project import create_project, write_settings
 from fedlasso.deploy.nvflare.service import STATE
 from fedlasso.federation import decode, encode
 from fedlasso.governance.audit import Audit
@@ -225,8 +225,9 @@ def lint_container(path: Path) -> None:
     assert "USER fedlasso" in lines
 
 
-def test_logs_of_the_engine_are_bounded(made: tuple[Path, Path]) -> None:
-    kit, _ = made
+def test_logs_of_the_engine_are_bounded(made: tuple[Path, Path], tmp_path: Path) -> None:
+    kit = copy_kit(made[0], tmp_path / "a")
+    write_settings(kit, read_kit(kit))
     config = json.loads((kit / "local" / "log_config.json").read_bytes())
     for handler in config["handlers"].values():
         assert handler["class"] == "logging.handlers.RotatingFileHandler"

@@ -156,7 +156,8 @@ def run_demo(keep: Path | None, listen: Listen) -> int:
         alone = base / "alone"
         keys = {name: read_secret(local.kit(name)) for name in tables}
         document = models.read_document(out / "model.json")
-        models.write_model(alone, repeat_fit(document, tables, keys))
+        kits = {name: local.kit(name) for name in tables}
+        models.write_model(alone, repeat_fit(document, tables, keys, kits=kits))
         written = ("coefficients.csv", "model.json", "card.html")
         same = all((out / n).read_bytes() == (alone / n).read_bytes() for n in written)
         outcome = "the same bytes" if same else "DIFFERS"

@@ -9,7 +9,6 @@ import numpy as np
 from fedlasso.errors import Refused
 from fedlasso.federation import Federation
 from fedlasso.federation.fixed_point import prepare_words, total_in_words
-from fedlasso.federation.messages import add_up
 from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
@@ -103,12 +102,12 @@ def table_steps(federation: Federation, means: Array, y_mean: float) -> Dialogue
     letters, sizes, _, _ = read_orders(orders, len(federation.columns))
     request = SummariseTable(means, y_mean, letters)
     each: tuple[TableSums, ...] = ()
+    # The total is that of masked sites, to the last bit.
+    total = prepare_words(federation, request, sizes)
     try:
-        (each,) = yield [federation.prepare(request, own=True)]
+        each, pooled = yield [federation.prepare(request, own=True), total]
     except Refused:
-        (pooled,) = yield [prepare_words(federation, request, sizes)]
-    else:
-        pooled = add_up(each)
+        (pooled,) = yield [total]
     return TableFound(pooled, each, means, y_mean)
 
 
