@@ -254,7 +254,7 @@ USAGE = [
     (["fit", "a.csv", "--target", "y", "--l1-ratio", "2", "--out", "m"],
      "--l1-ratio is 2.0; give a fraction above 0, and 1 for the Lasso"),
     (["fit", "a.csv", "--target", "y", "--uploads", "3", "--out", "m"],
-     "--uploads is 3, and at least 8 are needed to standardise and tune; give more"),
+     "--uploads is 3, standardising takes 6, and the rest is too few to tune; give more"),
     (["fit", "a.csv", "--target", "y", "--drop", "weight", "--out", "m"],
      "no file has the column 'weight' of --drop"),
     (["fit", "--resume", "m"], "m contains no fit to resume"),

@@ -90,8 +90,8 @@ class Budget:
         """Refuse to go on with fewer than two vectors."""
         if vectors < 2:
             raise FedLassoError(
-                f"`uploads` is {self.vectors:.0f}, and at least {np.ceil(self.spent) + 2:.0f} are "
-                "needed to standardise and tune; give more"
+                f"`uploads` is {self.vectors:.0f}, standardising takes {np.ceil(self.spent):.0f}, "
+                "and the rest is too few to tune; give more"
             )
 
 
