@@ -18,6 +18,7 @@ from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
 from fedlasso.deploy.nvflare.local import START
 from fedlasso.errors import Interrupted
+from fedlasso.federation.ledger import read_journal
 from fedlasso.models import NetworkSource, read_plan
 from fedlasso.sites import Rows
 
@@ -101,7 +102,7 @@ def test_stop_names_the_site_and_the_fit_resumes_to_the_same_bits(
 def check_books(local: Breakable, out: Path) -> None:
     """What a fit used arrived, and what arrived is in the books of the site that sent it."""
     audits = json.loads((out / "audit.json").read_bytes())
-    questions = len(list((out / "journal").glob("*.entry")))
+    questions = len(list(read_journal(out / "journal")))
     assert {books["used"] for books in audits.values()} == {questions}
     for site in SITES:
         listed = open_audit(local.kit(site)).entries(read_plan(out, NetworkSource).source.fit)

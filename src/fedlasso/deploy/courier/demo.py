@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_diabetes
 
 from fedlasso import models
@@ -29,10 +30,12 @@ def run_demo(keep: Path | None) -> int:
     with ExitStack() as stack:
         base = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedlasso-")))
         tables = {name: base / name / "records.csv" for name in SITES}
-        frame = load_diabetes(as_frame=True).frame
+        data = load_diabetes()
+        records = np.column_stack([data.data, data.target])
+        header = ",".join([*data.feature_names, "target"])
         for k, path in enumerate(tables.values()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.iloc[k::3].to_csv(path, index=False)
+            np.savetxt(path, records[k::3], "%.17g", ",", header=header, comments="")
         print(f"Three hospitals in {base}, each in a folder of its own; no server, no connection")
         place = Place(base / "trial")
         _enrol(place, base)
