@@ -161,6 +161,10 @@ def test_comparisons_go_over_the_network_too(
     assert every["sites"] == ["a", "b", "c"]
     pooled = [[column["pooled"] for column in table["columns"]] for table in (own, every)]
     assert pooled[0] == pooled[1]
+    # Neither do they send measures of their own.
+    measured = [document["assessment"].pop("sites") for document in (network, files)]
+    assert measured[0] == []
+    assert [site["name"] for site in measured[1]] == ["a", "b", "c"]
     for document in (network, files):
         for name in ("digest", "examination_sent", "examination_trips", "most_sent"):
             del document[name]
