@@ -6,13 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.natural_units import connect, divide, draw
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import norm
 
 from fedlasso import InProcess, Ledger, Site
 from fedlasso.errors import CannotFit
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.fitting.context import Context
+from fedlasso.fitting.error_path import Stall
+from fedlasso.fitting.joint_search import STUCK
 from fedlasso.fitting.model import Model
-from fedlasso.fitting.points import Point, PointSet
+from fedlasso.fitting.points import LEAST_CURVED, Point, PointSet
 from fedlasso.fitting.result import Status
 from fedlasso.fitting.tuning import average_folds
 from fedlasso.numerics import L1, Array, Penalty, Sample, find_loss
@@ -231,3 +236,68 @@ def test_a_dual_value_at_zero_is_not_negative_and_at_one_follows_from_the_gradie
         assert sample.dual(point.b, 0.0) >= -1e-9
         at_one = sample.dual(point.b, 1.0) / sample.m
         np.testing.assert_allclose(at_one, point.loss - point.b @ point.slopes, atol=1e-9)
+
+
+def test_a_path_ends_where_fits_come_no_closer() -> None:
+    stall = Stall()
+    for trip in range(3 * STUCK):
+        stall.count(2, 0.75**trip)
+        assert stall.trips == 0
+    least = stall.least
+    for trip in range(STUCK):
+        assert stall.trips == trip
+        stall.count(2, 0.9 * least)
+    assert stall.trips == STUCK
+    # At the next penalty counting starts again.
+    stall.count(3, 1e6)
+    assert stall.trips == 0
+
+
+def draw_rare_columns(rows: int, columns: int, total: float, seed: int) -> tuple[Array, Array]:
+    """Return correlated binary columns, so many ones per row, and 3% positive responses."""
+    rng = np.random.default_rng(seed)
+    rates = np.exp(rng.uniform(np.log(0.001), np.log(0.25), columns))
+    rates *= total / rates.sum()
+    loads = 0.4 * rng.normal(size=(columns, 6))
+    common = (loads**2).sum(axis=1)
+    own = np.maximum(1 - common, 0.05)
+    latent = rng.normal(size=(rows, 6)) @ loads.T + rng.normal(size=(rows, columns)) * np.sqrt(own)
+    X = (latent / np.sqrt(common + own) > norm.isf(np.minimum(rates, 0.5))).astype(np.float64)
+    effects = np.zeros(columns)
+    nonzero = rng.choice(columns, columns // 8, replace=False)
+    effects[nonzero] = 1.5 * rng.normal(size=nonzero.size)
+    eta = X @ effects
+    intercept = brentq(lambda c: expit(eta + c).mean() - 0.03, -20, 5)
+    return X, (rng.random(rows) < expit(eta + intercept)).astype(np.float64)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("rows", "columns", "seed"), [(4000, 80, 2), (6000, 120, 1)])
+def test_rare_columns_end_where_the_error_is_smallest(rows: int, columns: int, seed: int) -> None:
+    X, y = draw_rare_columns(rows, columns, 4.0 if columns == 80 else 5.0, seed)
+    model = fit_model(connect(X, y, "binomial"), Settings(family="binomial"))
+    assert model.status is Status.OPTIMAL
+    assert np.count_nonzero(model.coefficients) >= 5
+
+
+def test_after_a_failed_trial_a_column_without_curvature_takes_no_long_step() -> None:
+    points = points_of("binomial")[0]
+    penalty = L1(0.01)
+    curvature = np.array([1.0, 1.0, 1e-6, *np.ones(5)])
+    base = Point(
+        np.zeros(8),
+        1.0,
+        np.full(8, -0.1),
+        np.zeros(len(SCALES)),
+        0,
+        0,
+        0,
+        np.arange(8),
+        np.diag(curvature),
+    )
+    points.known = [base]
+    trial = points.propose(penalty)
+    assert trial.b[2] > 1e5 * trial.b[0] > 0
+    points.add(trial, replace(base, b=trial.b, loss=2.0))
+    shorter = points.propose(penalty)
+    assert shorter.b[2] == pytest.approx(shorter.b[0] / (LEAST_CURVED * curvature.mean()))

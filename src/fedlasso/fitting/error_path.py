@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedlasso.fitting.candidates import LASSO
-from fedlasso.fitting.split_points import JudgedSplit, SplitPoints
+from fedlasso.fitting.split_points import TINY, JudgedSplit, SplitPoints
 from fedlasso.fitting.tuning import CandidateErrors, average_folds
 from fedlasso.fitting.validation import Rule
 from fedlasso.sites import INTERCEPT
@@ -26,6 +26,33 @@ RISEN = 2
 FLAT = 0.05
 # Penalties closer than this ratio have none between them.
 BETWEEN = 0.6
+# Fits at a penalty make progress if their mean excess falls below this fraction of the least.
+PROGRESS = 0.8
+
+
+@dataclass
+class Stall:
+    """Round trips at one penalty since its fits last came clearly closer to their optima.
+
+    Attributes
+    ----------
+    front : place of the penalty on the path
+    least : smallest excess of its fits when they came closer
+    trips : round trips since then
+    """
+
+    front: int = -1
+    least: float = np.inf
+    trips: int = 0
+
+    def count(self, front: int, excess: float) -> None:
+        """Count one more round trip, after which fits at a penalty have this excess."""
+        if front > self.front or excess < PROGRESS * self.least:
+            self.front = front
+            self.least = excess
+            self.trips = 0
+        else:
+            self.trips += 1
 
 
 @dataclass(eq=False)
@@ -83,6 +110,14 @@ class ErrorPath:
             if gaps @ self.points.fractions <= allowed and gaps.max() <= WORST * allowed:
                 return True
         return False
+
+    def excess(self, front: int) -> float:
+        """Return the mean gap of the fits at a place of the path, over the allowed gap."""
+        if front == len(self.grid):
+            return 0.0
+        penalty = self.points.form.at(self.grid[front])
+        gaps = np.array([split.points.gap(penalty) for split in self.splits])
+        return float(gaps @ self.points.fractions / max(self.allowed(self.grid[front]), TINY))
 
     def has_risen(self, front: int) -> bool:
         """Return whether the settled errors have passed their minimum, or hardly change."""

@@ -20,7 +20,7 @@ from fedlasso.errors import CannotFit, Refused, SameResponse
 from fedlasso.federation import Prepared, ask_together, metered
 from fedlasso.fitting.budget import LAST_TRIPS, Budget
 from fedlasso.fitting.dialogue import Dialogue, Send, drive
-from fedlasso.fitting.error_path import ErrorPath
+from fedlasso.fitting.error_path import ErrorPath, Stall
 from fedlasso.fitting.gradient_tuning import curve_of
 from fedlasso.fitting.points import Point, PointSet
 from fedlasso.fitting.split_points import Asked, JudgedSplit, SplitPoints
@@ -48,7 +48,9 @@ POLISHED = 6
 COMPLETED = 12
 # Round trips for the models of the unpenalised columns.
 START = 3
-# Round trips at one penalty after which the path ends there, and of a search in all.
+# Round trips without progress at one penalty after which second derivatives are asked there, after
+# which the path ends there, and round trips of a search in all.
+STALLED = 2
 STUCK = 6
 MOST_TRIPS = 60
 # What progress shows: round trips of a usual search, and those after the error has risen. Fewer
@@ -210,20 +212,20 @@ class JointSearch:
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(STEP)))
         grid = [self.largest * STEP**k for k in range(count)] if self.largest > 0 else [0.0]
         path = ErrorPath(self.points, grid, self.rule)
-        waited = 0
+        stall = Stall()
         tries = 0
         front = 0
         ahead = WINDOW
         polished: dict[float, int] = {}
         while True:
-            before, front = front, max(front, path.front())
-            waited = waited + 1 if front == before else 0
+            front = max(front, path.front())
+            stall.count(front, path.excess(front))
             judged = path.judge(front)
             self.risen = path.has_risen(front)
             ended = front == len(grid) or self.risen
             if not ended and not ahead:
                 ended = self.cut = True
-            if not ended and (waited >= STUCK or self.budget.trips_left <= LAST_TRIPS):
+            if not ended and (stall.trips >= STUCK or self.budget.trips_left <= LAST_TRIPS):
                 ended = True
                 self.cut = front == 0 or not path.turns(front)
             self.whole.ledger.expect(AT_THE_END if ended else max(USUAL - self.trips, AT_THE_END))
@@ -251,6 +253,10 @@ class JointSearch:
                 # Others may be chosen once their errors are known better.
                 whole = [chosen, *(s for s in near if s != chosen)] if polish else []
                 bent = 0 if polish else None
+            if window and stall.trips >= STALLED:
+                # Second derivatives there may differ from those that the fits rely on.
+                whole = [window[0], *(s for s in whole if s != window[0])]
+                bent = 0
             try:
                 self._try(allowed, whole, bent, all_columns=bool(window))
             except Refused:

@@ -30,6 +30,9 @@ CAREFUL = 1.5
 # A gap below this fraction of the loss is rounding, and so is a difference of two objectives.
 ROUNDING = 1e-9
 SAME = 1e-7
+# After a trial that failed, every column has at least this fraction of the mean curvature: a rare
+# column with one response has next to none, so its step would be the longest by far.
+LEAST_CURVED = 0.1
 # Nearest points whose slopes are mixed for a bound.
 MIXED = 12
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
@@ -218,6 +221,9 @@ class PointSet:
         wanted = np.flatnonzero(((base.b != 0) | steep) & np.isfinite(thresholds))
         on = np.union1d(columns[np.isfinite(thresholds[columns])], wanted)
         loss = H = _spread(columns, H, on)
+        if self._missed(penalty, base):
+            diagonal = np.diagonal(H)
+            H = H + np.diag(np.maximum(LEAST_CURVED * diagonal.mean() - diagonal, 0.0))
         slopes = base.slopes[on]
         ridges = penalty.smooth_part(p)
         if ridges is not None:
@@ -234,8 +240,12 @@ class PointSet:
         """Return the fraction of a step that is taken."""
         most = TIMES * float(np.abs(base.b).sum()) + PLUS
         length = float(np.abs(b - base.b).sum())
-        halved = self.misses.get((penalty.strength, id(base)), 0)
+        halved = self._missed(penalty, base)
         return min(1.0, most / length if length > 0 else 1.0) / 2.0**halved
+
+    def _missed(self, penalty: Penalty, base: Point) -> int:
+        """Return how often trials from a point at a penalty failed to lower the objective."""
+        return self.misses.get((penalty.strength, id(base)), 0)
 
     def add(self, trial: Proposal, point: Point) -> None:
         """Keep a point, and whether the trial has failed to lower the objective."""
