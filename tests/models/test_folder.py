@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.models.files import draw_frame, write_sites
+from helpers.models.held import ANSWERS
 from helpers.swept import swept_lasso
 from helpers.waiting import wait_until
 from sklearn.linear_model import LinearRegression
@@ -24,9 +25,6 @@ from fedlasso.cli import main
 from fedlasso.models import read_document
 
 pytestmark = pytest.mark.usefixtures("no_charts")
-
-# Answers that a held fit has before it is stopped.
-ANSWERS = 25
 
 
 def run(*arguments: object) -> int:
@@ -88,8 +86,8 @@ def test_a_model_folder_tells_everything(
     card = (out / "card.html").read_text()
     for text in (
         "above the best possible objective", "Cross-validation", "Coefficient path",
-        "Compared with averaging", "site0 alone", "What each site sent", "selection frequency",
-        "ward=west",
+        "Compared with each site alone", "site0 alone", "What each site sent",
+        "selection frequency", "ward=west",
     ):  # fmt: skip
         assert text in card, text
     assert "http" not in card.replace("http://www.w3.org/2000/svg", "")

@@ -12,7 +12,8 @@ from typing import Any
 from fedlasso.cli import main
 from fedlasso.federation import Journal, Reply, Request
 
-ANSWERS = 25
+# Answers that a held fit has before it is stopped.
+ANSWERS = 6
 replies_together = Journal.replies_together
 answered = 0
 
