@@ -17,7 +17,13 @@ from fedlasso.cli.common import (
     print_notices,
     stop_on_term,
 )
-from fedlasso.cli.federation import sign_command
+from fedlasso.cli.federation import (
+    add_command,
+    print_kits,
+    renew_command,
+    revoke_command,
+    sign_command,
+)
 from fedlasso.cli.site import accept_command, request_command
 from fedlasso.errors import FedLassoError, Interrupted
 
@@ -30,6 +36,9 @@ def add(commands: Any) -> None:
     add_one = partial(add_action, actions, extra="courier")
     init = add_one(init_command, "trial/ --site north --site south --site west")
     sign = add_one(sign_command, "trial/ north.csr south.csr west.csr")
+    add_site = add_one(add_command, "trial/ --site east")
+    revoke = add_one(revoke_command, "trial/ south")
+    renew = add_one(renew_command, "trial/")
     ask = add_one(ask_command, "trial/ --target y --family binomial --out model/")
     collect = add_one(collect_command, "trial/ north-1f2e3d4c-01.fla south-1f2e3d4c-01.fla")
     status = add_one(status_command, "trial/")
@@ -38,10 +47,12 @@ def add(commands: Any) -> None:
     answer = add_one(answer_command, "north/ north-1f2e3d4c-01.flq records.csv")
     serve = add_one(serve_command, "north/ records.csv --folder exchange/ --yes")
     demo = add_one(demo_command)
-    for parser in (init, sign, ask, collect, status):
+    for parser in (init, sign, add_site, revoke, renew, ask, collect, status):
         parser.add_argument("project", type=Path, metavar="PROJECT", help="folder of the project")
     site: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME", "dest": "sites"}
-    init.add_argument("--site", help="name of a site; repeat for each", **site)
+    for parser in (init, add_site):
+        parser.add_argument("--site", help="name of a site; repeat for each", **site)
+    revoke.add_argument("site", metavar="NAME", help="name of the site")
     sign.add_argument("requests", type=Path, nargs="+", metavar="FILE", help="requests, NAME.csr")
     sign.add_argument("--replace", action="store_true", help="replace the site's earlier key")
     _add_fit(ask)
@@ -92,10 +103,7 @@ def init_command(options: argparse.Namespace) -> None:
 
     project = create_project(options.project, None, options.sites)
     print(f"Project {project.name!r}, whose sites take part by files")
-    for name in project.sites:
-        print(f"  {options.project / 'kits' / (name + '.zip')}  send to {name}; contains no key")
-    sign = f"fedlasso courier sign {options.project} NAME.csr"
-    print(f"Each site returns a signing request: {sign}")
+    print_kits(options.project, project.sites)
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and in every kit")
 
 

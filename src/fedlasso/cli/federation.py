@@ -86,15 +86,23 @@ def init_command(options: argparse.Namespace) -> None:
 
     project = create_project(options.project, options.server, options.sites)
     print(f"Project {project.name!r}: server {project.host}:{project.port}")
-    _print_kits(options.project, project.sites)
+    print_kits(options.project, project.sites)
     print(f"Next: fedlasso federation start-server {options.project}")
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and in every kit")
 
 
-def _print_kits(project: Path, sites: Sequence[str]) -> None:
+def print_kits(project: Path, sites: Sequence[str]) -> None:
     for site in sites:
         print(f"  {project / 'kits' / (site + '.zip')}  send to {site}; contains no key")
-    print(f"Each site returns a signing request: fedlasso federation sign {project} NAME.csr")
+    sign = f"fedlasso {_group(project)} sign {project} NAME.csr"
+    print(f"Each site returns a signing request: {sign}")
+
+
+def _group(folder: Path) -> str:
+    """Return the group of commands for a project: its sites have a connection, or use files."""
+    from fedlasso.deploy.nvflare.project import read_project
+
+    return "federation" if read_project(folder).host else "courier"
 
 
 def sign_command(options: argparse.Namespace) -> None:
@@ -109,11 +117,12 @@ def sign_command(options: argparse.Namespace) -> None:
         signed, fingerprint = sign_request(options.project, path, options.replace)
         name = signed.stem
         print(f"Key of {name!r}; compare with what {name} reads to you:\n  {fingerprint}")
-    print("If one differs, run: fedlasso federation revoke")
+    group = _group(options.project)
+    print(f"If one differs, run: fedlasso {group} revoke {options.project} NAME")
     if waiting := list_unsigned(options.project):
         print(f"Not signed yet: {', '.join(waiting)}; each file lists only the signed sites")
     print(f"Then send every site its own file, {options.project / 'kits'}/NAME.crt")
-    if options.replace:
+    if options.replace and group == "federation":
         print("Restart the server to revoke the earlier key")
 
 
@@ -122,7 +131,7 @@ def add_command(options: argparse.Namespace) -> None:
     from fedlasso.deploy.nvflare.project import add_sites
 
     add_sites(options.project, options.sites)
-    _print_kits(options.project, options.sites)
+    print_kits(options.project, options.sites)
 
 
 def revoke_command(options: argparse.Namespace) -> None:
@@ -131,15 +140,19 @@ def revoke_command(options: argparse.Namespace) -> None:
 
     project = revoke_site(options.project, options.site)
     print(f"Fits exclude {options.site!r} from now on; left: {', '.join(project.sites) or 'none'}")
-    print("Restart the server to reject its certificate")
+    if _group(options.project) == "federation":
+        print("Restart the server to reject its certificate")
 
 
 def renew_command(options: argparse.Namespace) -> None:
-    """Renew the certificates of server and coordinator; sites send new requests instead."""
+    """Renew the coordinator's certificate, and a server's; sites send new requests instead."""
     from fedlasso.deploy.nvflare.project import renew
 
     renew(options.project)
-    print("Server and coordinator have new certificates; restart the server")
+    if _group(options.project) == "federation":
+        print("Server and coordinator have new certificates; restart the server")
+    else:
+        print("The coordinator has a new certificate")
 
 
 def start_server_command(options: argparse.Namespace) -> None:

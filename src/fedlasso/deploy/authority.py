@@ -40,8 +40,9 @@ def read_key(path: Path) -> rsa.RSAPrivateKey:
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
     """Read all certificates in a file; an error names the file."""
+    data = _read(path)
     try:
-        return list(x509.load_pem_x509_certificates(_read(path)))
+        return list(x509.load_pem_x509_certificates(data))
     except ValueError:
         raise FedLassoError(f"{path} is not a certificate") from None
 
@@ -89,8 +90,9 @@ def write_request(path: Path, key: rsa.RSAPrivateKey, name: str, project: str) -
 
 def read_request(path: Path, project: str) -> tuple[str, rsa.RSAPublicKey]:
     """Return name and public key of a signing request, which must be for this project."""
+    data = _read(path)
     try:
-        request = x509.load_pem_x509_csr(_read(path))
+        request = x509.load_pem_x509_csr(data)
     except ValueError:
         raise FedLassoError(f"{path} is not a request of `fedlasso site request`") from None
     key = request.public_key()

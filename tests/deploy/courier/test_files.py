@@ -9,9 +9,10 @@ from helpers.deploy.post import Post
 from helpers.nets import same_files, write_tables
 
 from fedlasso.deploy.courier import contents
-from fedlasso.deploy.courier.collect import collect, collect_data
+from fedlasso.deploy.courier.collect import Place, collect, collect_data
 from fedlasso.deploy.courier.envelope import read_head, seal
 from fedlasso.deploy.kit import identify
+from fedlasso.deploy.nvflare.project import revoke_site
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.identity import Identity
 
@@ -101,6 +102,20 @@ def read_certificate(path: Path) -> object:
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(path.read_bytes()).public_key()
+
+
+def test_a_site_that_was_revoked_is_heard_no_more(post: Post) -> None:
+    fit = post.ask()
+    answers = {q.name: post.answer(q).answer for q in fit.outstanding()}
+    revoke_site(post.place.folder, "b")
+    for name, answer in answers.items():
+        assert answer is not None
+        place = Place(post.place.folder)
+        if not name.startswith("b-"):
+            assert collect(place, answer)[1]
+            continue
+        with pytest.raises(FedLassoError, match="no site is called 'b'; the sites are a, c"):
+            collect(place, answer)
 
 
 def test_a_site_answers_its_coordinator_only_in_order_and_never_after_the_end(post: Post) -> None:

@@ -77,6 +77,7 @@ class Place:
 
     def key_of(self, site: str) -> Any:
         """Return the public key of a site's certificate."""
+        check_site(self.project, site)
         certificate = self._authority.issued(site)
         if certificate is None:
             sign = f"`fedlasso courier sign {self.folder} {site}.csr`"
