@@ -12,7 +12,7 @@ from fedlasso.fitting import GOALS
 from fedlasso.fitting.budget import MOST_BYTES
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
 from fedlasso.fitting.evidence.split_evidence import SCALING
-from fedlasso.fitting.fit_plan import FOLD_COUNTS, MORE_FOLDS, make_plan
+from fedlasso.fitting.fit_plan import EMPTY_FOLDS, FOLD_COUNTS, MORE_FOLDS, make_plan
 from fedlasso.sites import count_numbers
 
 more = st.booleans()
@@ -143,3 +143,11 @@ def test_few_rows_of_many_columns_are_cross_validated_by_gradients() -> None:
     assert make_plan(3051, 200).how == "holdout"
     assert make_plan(3051, 25, uploads=400).folds == 5
     assert make_plan(3051, 25, uploads=100).how == "holdout"
+
+
+@pytest.mark.parametrize("rows", [90, 300])
+def test_sites_of_few_parts_are_held_out_in_part(rows: int) -> None:
+    empty = dict.fromkeys((20, 10, 5, 3, 2), EMPTY_FOLDS)
+    plan = make_plan(13, rows, refused=empty)
+    assert plan.how == "holdout"
+    assert EMPTY_FOLDS in plan.words

@@ -1,6 +1,8 @@
 """Small data files for federations of real processes, and the same federation in one process."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,11 @@ import pandas as pd
 from fedlasso import InProcess
 from fedlasso.atomic_files import write_atomically
 from fedlasso.cli import main
+from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.schemas import write_schema
 from fedlasso.deploy.site_data import TableRecords
-from fedlasso.governance import Policy
+from fedlasso.governance import Lifetime, Policy
+from fedlasso.governance.cuts import recall_cut
 from fedlasso.governance.door_messages import Open
 from fedlasso.models import read_document, write_model
 from fedlasso.tables import Column, Schema
@@ -81,15 +85,24 @@ def opening(schema: Schema | None = None, /, **changes: Any) -> Open:
     return Open(**(given | changes))
 
 
-def in_process(tables: dict[str, Path], join: Open | None = None) -> InProcess:
-    """The same sites in this process, which draw their splits with the same secrets as doors do."""
+def in_process(
+    tables: dict[str, Path],
+    join: Open | None = None,
+    kits: Mapping[str, Path] = MappingProxyType({}),
+) -> InProcess:
+    """The same sites in this process, which draw their splits with the same secrets as doors do.
+
+    Kits have the cuts of the data files' rows, if others have fitted before.
+    """
     rare = Policy().rare
-    return InProcess(
-        [
-            TableRecords(path, KEY).site(name, join or opening(), rare)
-            for name, path in tables.items()
-        ]
-    )
+    sites = []
+    for name, path in tables.items():
+        records = TableRecords(path, KEY)
+        site = records.site(name, join or opening(), rare)
+        if name in kits:
+            recall_cut(site, Lifetime.of(open_audit(kits[name]), records.fingerprint))
+        sites.append(site)
+    return InProcess(sites)
 
 
 def run(*arguments: object) -> int:

@@ -91,23 +91,25 @@ def make_plan(
         fold_counts.insert(0, min(MORE_GRADIENT_FOLDS, rows))
     fold_counts = [count for count in fold_counts if refused.get(count) != EMPTY_FOLDS]
     enough = {count: max((count + 1) * per_split, fewest_uploads(count)) for count in fold_counts}
-    given = uploads or (max(GRADIENTS, max(enough.values())) if few else GRADIENTS)
-    buys = min([*enough.values(), *(SCALING + vectors_of(p, count) for count in counts)])
+    given = uploads or (max(GRADIENTS, *enough.values()) if few and enough else GRADIENTS)
+    possible = [*enough.values(), *(SCALING + vectors_of(p, count) for count in counts)]
     why = next((why for why in refused.values() if why != EMPTY_FOLDS), "")
-    if not why:
+    if not counts:
+        why = why or EMPTY_FOLDS
+    elif not why:
         need = SCALING + vectors_of(p, min(counts))
         megabytes = f"be {8e-6 * p * need:.3g} MB per site"
         size = megabytes if uploads is None else f"take {need} uploads"
         why = f"second moments of {min(counts)} folds would {size}"
     if cv is not None and given < fewest_uploads(cv):
         raise FedLassoError(
-            f"{cv} folds take {buys} uploads or more with {p} columns, and `uploads` is {given}; "
-            "give more `uploads`, fewer folds (`cv`), or a `penalty`"
+            f"{cv} folds take {min(possible)} uploads or more with {p} columns, and `uploads` is "
+            f"{given}; give more `uploads`, fewer folds (`cv`), or a `penalty`"
         )
     affordable = [count for count in fold_counts if enough[count] <= given]
     if cv is None and not affordable:
         words = f"gradients, and a holdout that chooses: at most {given} vectors of {p} numbers"
-        more = f"cross-validation would take {buys} uploads"
+        more = f"cross-validation would take {min(possible)} uploads" if possible else EMPTY_FOLDS
         return Plan("holdout", 1, given, f"{words} per site, because {why}; {more}")
     count = cv or affordable[0]
     words = f"gradients on {count} folds: at most {given} vectors of {p} numbers per site"

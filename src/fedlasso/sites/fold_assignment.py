@@ -96,7 +96,7 @@ class FoldDraw:
         if count < 2:
             raise Refused(
                 "the rows here cannot be split: they are too few, or a column has rare values; "
-                "request no split, or leave out columns with rare values",
+                "give a penalty, or leave out columns with rare values",
                 code=RefusalCode.FEWER_FOLDS,
             )
         return count
