@@ -37,7 +37,6 @@ from fedlasso.sites import (
     CLEARLY,
     BatchSlopes,
     CurvatureAt,
-    LossesAt,
     PartAt,
     SiteSlopesAlong,
     SlopesAlong,
@@ -60,13 +59,6 @@ LEAST_LEFT = 0.25
 POSSIBLE = 0.05
 # Directions of one question.
 SIDE_BY_SIDE = 200
-# So many standard errors away, a parabola is 50 higher. The rows do not bound an effect if the loss
-# is not even 0.5 higher there (a deviance of one) on one side; below 16, few rows do, and intervals
-# are too narrow. Standard errors are at most those of rows with this second derivative.
-FAR = 10.0
-UNBOUNDED_RISE = 0.5
-DOUBTFUL_RISE = 16.0
-LEAST_CURVATURE = 0.01
 # A site has no estimate of its own if its curvature along a direction is below this fraction of the
 # average of as many rows.
 SMALLEST_CURVATURE = 0.1
@@ -333,47 +325,6 @@ class Start:
         largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
         ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
         return effects.temper(likely, ratios), largest
-
-    def check_bounded(self, estimates: Estimates) -> Estimates:
-        """Leave out columns whose effects the rows do not bound, and mark those that few rows do.
-
-        If all rows that have a column have the same response, the best coefficient is infinite; a
-        step from a shrunken model is not, and neither is its error. So the loss is evaluated far
-        away on both sides.
-        """
-        columns = estimates.columns[estimates.identified]
-        if self.problem.quadratic or not columns.size:
-            return estimates
-        rises = self.find_rises(columns)
-        bounded = rises >= UNBOUNDED_RISE
-        doubtful = columns[bounded & (rises < DOUBTFUL_RISE)]
-        return replace(estimates.leave_out(columns[~bounded]), doubtful=tuple(doubtful.tolist()))
-
-    def find_rises(self, columns: NDArray[np.int64]) -> Array:
-        """Return how much higher the loss is far away, on the lower side of each column.
-
-        Unpenalised columns move along.
-        """
-        kept = np.flatnonzero(self.problem.penalty.free(self.problem.p))
-        steps = np.eye(self.problem.p)[:, columns]
-        for step, j in zip(steps.T, columns, strict=True):
-            others = kept[kept != j]
-            block = self.H[np.ix_(others, others)]
-            step[others] = -np.linalg.lstsq(block, self.H[others, j], rcond=None)[0]
-        curvatures = np.maximum(np.einsum("ik,ik->k", steps, self.H @ steps), LEAST_CURVATURE)
-        steps *= FAR * np.sqrt(self.dispersion / (self.problem.m * curvatures))
-        points = self.b[:, None] + np.hstack([steps, -steps])
-        parts = np.array_split(points, -(-points.shape[1] // SIDE_BY_SIDE), axis=1)
-        losses = np.hstack([self.federation.total(LossesAt(part)).losses for part in parts])
-        return np.asarray((losses.reshape(2, -1).min(axis=0) - self.loss) / self.dispersion)
-
-    def free_unbounded(self) -> Start:
-        """Return the same without a penalty on columns whose effects the rows do not bound."""
-        free = self.problem.penalty.free(self.problem.p)
-        columns = np.flatnonzero(~free & (np.diagonal(self.H) > 0))
-        free[columns[self.find_rises(columns) < UNBOUNDED_RISE]] = True
-        penalty = replace(self.problem.penalty, weights=np.where(free, 0.0, 1.0))
-        return replace(self, problem=replace(self.problem, penalty=penalty))
 
     def attenuation(self, effects: Effects) -> float:
         """Return how many times smaller effects appear, because others are unknown."""

@@ -16,6 +16,7 @@ from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.few_rows import FEW_ROWS
 from fedlasso.fitting.inference.groups import Group
+from fedlasso.fitting.inference.separation import check_bounded, free_unbounded
 from fedlasso.fitting.result import Fit
 from fedlasso.fitting.settings import Settings
 from fedlasso.numerics import L1, Array, Penalty
@@ -246,7 +247,7 @@ class _Inference:
 
     def free_unbounded(self, start: Start) -> Start:
         """Leave columns that separate the responses alone unpenalised, and note it."""
-        start = start.free_unbounded()
+        start = free_unbounded(start)
         free = start.problem.penalty.free(len(self.columns))
         freed = [self.columns[k] for k in np.flatnonzero(free & self.penalised)]
         self.penalised = ~free
@@ -258,7 +259,7 @@ class _Inference:
     def check_bounded(self, start: Start, estimates: Estimates) -> Estimates:
         """Leave out columns whose effects no rows bound, and note those that few rows do."""
         try:
-            estimates = start.check_bounded(estimates)
+            estimates = check_bounded(start, estimates)
         except Refused as refusal:
             self.notes.append(f"named columns were not checked for separation: {refusal}")
         if estimates.doubtful:
