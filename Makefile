@@ -24,15 +24,15 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The wheel alone in an environment of its own; alone-all adds one environment for each extra.
-alone: .venv/alone/core.whl
+# The wheel with what fits need, in an environment of its own; alone-all adds each other extra.
+alone: .venv/alone/fit.whl
 alone-all: .venv/alone/dask.whl
 
-.venv/alone/core.whl: .venv/ready
-	@echo "Setting up .venv/alone/core (once, half a minute)"
-	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py core
+.venv/alone/fit.whl: .venv/ready
+	@echo "Setting up .venv/alone/fit (once, half a minute)"
+	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py fit
 
-.venv/alone/dask.whl: .venv/alone/core.whl
+.venv/alone/dask.whl: .venv/alone/fit.whl
 	@echo "Setting up .venv/alone for each extra (once, about a minute)"
 	@PYTHONPATH=tests $(BIN)/python tests/helpers/alone.py
 

@@ -10,6 +10,8 @@ import pytest
 from helpers.study.small import TOML
 
 SOURCE = Path(__file__).parent.parent / "src"
+# What fits need in addition to what a site needs.
+FITTING = ("numba", "llvmlite", "sklearn")
 OPTIONAL = (
     "pandas", "pyarrow", "rich", "jinja2", "latex2mathml", "matplotlib", "nvflare",
     "psutil", "cryptography", "distributed", "dask", "polars", "celer", "sympy", "playwright",
@@ -64,7 +66,6 @@ COMMANDS = {
     "fit a.csv --target y --out model": "fit",
     "fit a.parquet --target y --out model": "fit",
     "diagnose a.csv --target y": "fit",
-    "check a.csv --target y": "fit",
     "study run --replicates 1 --out results": "study",
     "study status results": "study",
     "study summary results": "study",
@@ -94,11 +95,11 @@ COMMANDS = {
     "courier add trial --site east": "courier",
     "courier revoke trial north": "courier",
     "courier renew trial": "courier",
-    "courier ask trial --target y --out model": "courier",
+    "courier ask trial --target y --out model": "courier,fit",
     "courier answer north question.flq a.csv": "courier",
-    "courier collect trial north.fla": "courier",
+    "courier collect trial north.fla": "courier,fit",
     "courier status trial": "courier",
-    "courier demo": "courier",
+    "courier demo": "courier,fit",
 }
 
 
@@ -120,7 +121,13 @@ class Place:
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """No optional package is installed."""
-    return Place(tmp_path_factory.mktemp("bare"), HIDE.format(hidden=OPTIONAL))
+    return Place(tmp_path_factory.mktemp("bare"), HIDE.format(hidden=(*OPTIONAL, *FITTING)))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Nothing is installed but what fits need."""
+    return Place(tmp_path_factory.mktemp("plain"), HIDE.format(hidden=OPTIONAL))
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +138,8 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.mark.standard
-def test_the_library_fits_without_any_optional_package(bare: Place) -> None:
-    done = bare.run("-c", FIT)
+def test_the_library_fits_without_any_other_package(plain: Place) -> None:
+    done = plain.run("-c", FIT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[0 3] True ")
 
@@ -140,7 +147,9 @@ def test_the_library_fits_without_any_optional_package(bare: Place) -> None:
 def test_every_command_is_listed_without_any_optional_package(bare: Place) -> None:
     done = bare.run("-m", "fedlasso", "--help")
     listed = re.findall(r"^    (\w+)", done.stdout, re.MULTILINE)
-    assert {command.split()[0] for command in COMMANDS} | {"predict", "inspect"} == set(listed)
+    assert {command.split()[0] for command in COMMANDS} | {"predict", "inspect", "check"} == set(
+        listed
+    )
 
 
 @pytest.mark.standard
@@ -153,6 +162,21 @@ def test_a_missing_extra_is_one_sentence_with_its_command(bare: Place) -> None:
     lines = [line for line in done.stderr.splitlines() if ": loading (" not in line]
     for (command, extra), line in zip(COMMANDS.items(), lines, strict=True):
         assert f"pip install 'fedlasso[{extra}]'" in line, command
+
+
+@pytest.mark.standard
+def test_a_table_is_checked_without_any_optional_package(bare: Place) -> None:
+    (bare.folder / "whole.csv").write_text("x,y\n" + "1,2\n2.5,3\n" * 20)
+    done = bare.run("-m", "fedlasso", "check", "whole.csv", "--target", "y")
+    assert done.returncode < 2, done.stderr
+    assert "Table 1" in done.stdout
+
+
+def test_what_fits_need_is_one_sentence_in_python(bare: Place) -> None:
+    done = bare.run("-c", "from fedlasso import FederatedLasso")
+    assert "FederatedLasso requires scikit-learn: pip install 'fedlasso[fit]'" in done.stderr
+    code = "from fedlasso.numerics.machine import dot; dot(1, 2)"
+    assert "fitting requires numba: pip install 'fedlasso[fit]'" in bare.run("-c", code).stderr
 
 
 def test_a_missing_store_is_one_sentence_in_python_too(bare: Place) -> None:

@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.alone import BUILDS_ON, Environment, build_wheel, provide
+from helpers.deploy.post import Post
+from helpers.nets import MODEL, write_tables
 from helpers.study.small import TOML
+
+from fedlasso.deploy.courier.collect import collect
 
 ROOT = Path(__file__).parent.parent
 # Every example in Python, and the block of text that follows it: what it prints.
@@ -47,10 +51,10 @@ def run(wheel: Path, tmp_path: Path) -> Run:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_examples_run_on_the_core_alone(name: str, run: Run) -> None:
+def test_the_examples_run_with_the_extra_fit(name: str, run: Run) -> None:
     code, promised = EXAMPLES[name]
     # Data frames need what reads files.
-    printed = run("study" if "pandas" in code else "core", "-c", code).split()
+    printed = run("study" if "pandas" in code else "fit", "-c", code).split()
     assert printed
     assert promised or not name.startswith("README")
     for got, shown in zip(printed, promised.split(), strict=True) if promised else ():
@@ -58,8 +62,8 @@ def test_the_examples_run_on_the_core_alone(name: str, run: Run) -> None:
         assert got == shown or shown.endswith("e-07%")
 
 
-def test_a_script_runs_on_the_core_alone(run: Run) -> None:
-    run("core", ROOT / "examples" / "genes.py")
+def test_a_script_runs_with_the_extra_fit(run: Run) -> None:
+    run("fit", ROOT / "examples" / "genes.py")
 
 
 @pytest.mark.full
@@ -70,15 +74,17 @@ def test_a_script_runs_with_the_extra_study(run: Run) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", EXTRAS)
 def test_an_extra_brings_no_other(name: str, run: Run) -> None:
+    fit = {"matplotlib", "numba", "pyarrow", "sklearn"}
+    study = fit | {"pandas", "rich"}
     brings = {
-        "fit": {"pyarrow", "matplotlib"},
-        "excel": {"pyarrow", "matplotlib", "openpyxl"},
-        "formula": {"pyarrow", "matplotlib", "pandas", "formulaic"},
-        "study": {"pyarrow", "pandas", "rich"},
-        "report": {"pyarrow", "pandas", "rich", "matplotlib"},
-        "nvflare": {"pyarrow", "pandas", "rich", "nvflare", "cryptography"},
-        "courier": {"pyarrow", "fsspec", "cryptography"},
-        "dask": {"pyarrow", "pandas", "rich", "distributed", "fsspec"},
+        "fit": fit,
+        "excel": fit | {"openpyxl"},
+        "formula": fit | {"pandas", "formulaic"},
+        "study": study,
+        "report": study | {"latex2mathml"},
+        "nvflare": study | {"nvflare", "cryptography"},
+        "courier": {"fsspec", "cryptography"},
+        "dask": study | {"distributed", "fsspec"},
     }
     known = sorted(set().union(*brings.values()))
     look = f"import importlib.util as u; print([n for n in {known} if u.find_spec(n)])"
@@ -126,8 +132,45 @@ def test_real_sites_are_shown_with_the_extra_nvflare(run: Run) -> None:
 
 
 @pytest.mark.full
-def test_sites_exchange_files_with_the_extra_courier(run: Run) -> None:
-    assert "the same bytes" in run("courier", "-m", "fedlasso", "courier", "demo")
+def test_a_light_site_answers_with_the_extra_courier_alone(run: Run, tmp_path: Path) -> None:
+    """It has neither numba nor pyarrow, and the model is that of one process with all of them."""
+    post = Post(tmp_path / "post", write_tables(tmp_path, mixed=True))
+    fit = post.ask(missing="mean")
+    while True:
+        for question in fit.outstanding():
+            site = question.name.rsplit("-", 2)[0]
+            words = ("answer", post.kit(site), question, post.tables[site], "--yes")
+            run("courier", "-m", "fedlasso", "courier", *words)
+            collect(post.place, question.with_suffix(".fla"))
+        finished = post.advance(fit)
+        if finished is not None:
+            break
+    alone = post.repeat(finished.document, tmp_path / "alone")
+    for name in MODEL:
+        assert (post.folder / "model" / name).read_bytes() == (alone / name).read_bytes()
+
+
+@pytest.mark.full
+def test_a_light_site_is_small(run: Run) -> None:
+    run("courier", "-c", "import fedlasso")
+    light = [Environment(name).packages for name in ("courier", "core")]
+    packages = {path.name for folder in light for path in folder.glob("*.dist-info")}
+    assert 5 < len(packages) <= 25
+    files = (path for folder in light for path in folder.rglob("*") if path.is_file())
+    assert sum(path.stat().st_size for path in files) <= 250e6
+
+
+@pytest.mark.full
+def test_without_the_extra_fit_a_coordinator_is_told_what_to_install(
+    wheel: Path, tmp_path: Path
+) -> None:
+    provide(wheel, "courier")
+    for words in ("courier demo", "fit a.csv --target y --out model"):
+        done = Environment("courier").run("-m", "fedlasso", *words.split(), cwd=tmp_path)
+        assert done.returncode == 2
+        assert "this command needs numba; install with: pip install 'fedlasso[" in done.stderr
+    done = Environment("courier").run("-c", "from fedlasso import FederatedLasso", cwd=tmp_path)
+    assert "requires scikit-learn: pip install 'fedlasso[fit]'" in done.stderr
 
 
 def readme_commands(*beginnings: str) -> list[str]:

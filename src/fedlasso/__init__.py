@@ -45,7 +45,13 @@ _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'fedlasso' has no attribute {name!r}")
-    value = getattr(import_module(f"fedlasso.{_HOMES[name]}"), name)
+    try:
+        value = getattr(import_module(f"fedlasso.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "sklearn":
+            raise
+        need = f"{name} requires scikit-learn: pip install 'fedlasso[fit]'"
+        raise ModuleNotFoundError(need, name=error.name) from None
     globals()[name] = value
     return value
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from helpers.governance.victims import distance
 
@@ -23,6 +22,7 @@ from fedlasso.sites import BaselineAt, assessing, cells, inference, recalibratio
 from fedlasso.sites.assessing import GroupsAt, PairsAt, RecalibrationAt, ScoreRanges
 from fedlasso.sites.cells import level_rows
 from fedlasso.tables.text_columns import common_levels
+from fedlasso.tables.values import from_cells
 
 N, P = 60, 6
 ONE = np.zeros(1)
@@ -332,7 +332,7 @@ def test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two() -> None:
     """Any minimum number of rows would find the rows of every level by bisection."""
     rng = np.random.default_rng(0)
     for rows in rng.integers(10, 2000, 20).tolist():
-        texts = pa.array(["level"] * rows + ["another"] * 10)
+        texts = from_cells(["level"] * rows + ["another"] * 10)
         least = [k for k in range(1, 4000) if "level" in common_levels(texts, level_rows(k))]
         assert level_rows(max(least)) <= rows < 2 * level_rows(max(least))
         assert max(least) in [10 * 2**k for k in range(9)]

@@ -21,25 +21,25 @@ BUILDS_ON = {
     "fit": ("core",),
     "excel": ("fit", "core"),
     "formula": ("fit", "core"),
-    "study": ("core",),
-    "report": ("study", "core"),
-    "nvflare": ("study", "core"),
+    "study": ("fit", "core"),
+    "report": ("study", "fit", "core"),
+    "nvflare": ("study", "fit", "core"),
     "courier": ("core",),
-    "dask": ("study", "core"),
+    "dask": ("study", "fit", "core"),
 }
 # What the tests use there, run once: Python and numba then keep what they have compiled.
 USED = {
-    "core": (
+    "core": "import fedlasso.deploy.site_data",
+    "fit": (
         f"import sys; sys.path.append({str(ROOT / 'tests')!r}); from helpers.warm import "
-        "compile_kernels; compile_kernels()"
+        "compile_kernels; compile_kernels(); import pyarrow.parquet"
     ),
-    "fit": "import fedlasso.cli, pyarrow.parquet",
     "excel": "import openpyxl",
     "formula": "import formulaic",
     "study": "import fedlasso.study, pandas",
     "report": "import fedlasso.report",
     "nvflare": "import fedlasso.deploy.nvflare.local, nvflare.private.fed.app.client.client_train",
-    "courier": "import fedlasso.deploy.courier.demo, fsspec",
+    "courier": "import fedlasso.deploy.courier.mailbox, fsspec",
     "dask": "import distributed",
 }
 

@@ -14,7 +14,8 @@ from fedlasso.cli import main
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource, open_sites
 from fedlasso.tables import File, stem_of, to_numbers
-from fedlasso.tables.formats import Dialect, find_dialect
+from fedlasso.tables.csv_table import Dialect
+from fedlasso.tables.formats import find_dialect
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 
@@ -43,7 +44,7 @@ def test_every_format_is_the_same_table(tmp_path: Path, name: str) -> None:
     assert list(file.groups) == [name.partition(".")[0]]
     for column, values in file.columns(file.names):
         if column == "ward":
-            assert values.to_pylist() == frame["ward"].tolist()
+            assert values.to_list() == frame["ward"].tolist()
         else:
             # Workbooks keep fifteen digits or so.
             np.testing.assert_allclose(to_numbers(values), frame[column], rtol=1e-14)
@@ -102,7 +103,7 @@ def test_codes_mean_missing_values_in_every_format(tmp_path: Path, ending: str) 
     path = tmp_path / f"a.{ending}"
     WRITERS[f"north.{ending}"](frame, path)
     file = File(path, na=("-999", "unknown", "."))
-    found = {name: values.to_pylist() for name, values in file.columns(file.names)}
+    found = {name: values.to_list() for name, values in file.columns(file.names)}
     assert found["whole"] == [1, None, 3]
     assert found["parts"] == [0.5, 1.5, None]
     assert found["word"] == ["a", None, "b"]
@@ -223,7 +224,7 @@ def test_a_target_of_zeros_and_ones_is_told(
 def test_lines_within_quotation_marks_are_one_cell(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('ward,y\n"east\nwing",1\n"west, old",2\n"east\n wing",3\n')
-    found = {name: values.to_pylist() for name, values in File(path).columns(["ward", "y"])}
+    found = {name: values.to_list() for name, values in File(path).columns(["ward", "y"])}
     assert found == {"ward": ["east wing", "west, old", "east wing"], "y": [1, 2, 3]}
 
 
@@ -231,7 +232,7 @@ def test_blanks_are_missing_values(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("age,y\n1,1\n  ,2\n3,3\n")
     ((_, values),) = File(path).columns(["age"])
-    assert values.to_pylist() == [1, None, 3]
+    assert values.to_list() == [1, None, 3]
 
 
 def test_codes_are_levels_if_they_are_categorical(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from fedlasso import FedLassoError
 from fedlasso.cli import main
 from fedlasso.tables import OTHER, agree_levels, common_levels, count_others, union_levels
+from fedlasso.tables.values import from_cells
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 
@@ -38,7 +38,7 @@ def levels_in(model: Path) -> list[str]:
 
 
 def test_a_level_counts_if_some_site_has_it_often() -> None:
-    columns = [pa.chunked_array([wards]) for wards in (NORTH, SOUTH)]
+    columns = [from_cells(wards) for wards in (NORTH, SOUTH)]
     reported = [common_levels(column, 10) for column in columns]
     assert reported == [("east", "west"), ("cellar",)]
     assert [count_others(column, union_levels(reported)) > 0 for column in columns] == [True, False]
@@ -82,7 +82,7 @@ def test_every_level_may_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wards", [["a", "b"], ["a"] * 9])
 def test_no_level_that_counts_is_one_clear_error(wards: list[str]) -> None:
-    column = pa.chunked_array([wards])
+    column = from_cells(wards)
     reported = [common_levels(column)]
     with pytest.raises(FedLassoError, match="no level has 10 rows or more at any site"):
         agree_levels("ward", reported, count_others(column, union_levels(reported)) > 0)

@@ -27,13 +27,15 @@ INTERRUPTED = 130
 TICK = 0.1
 QUIET = 1.5
 RESULTS = "results folder of a study"
-_STUDY = ("pandas", "pyarrow", "rich")
+_STUDY = ("numba", "pandas", "pyarrow", "rich")
 # The packages that commands need from each extra.
 EXTRAS = {
+    "fit": ("numba",),
     "study": _STUDY,
     "report": (*_STUDY, "jinja2", "latex2mathml", "matplotlib"),
     "nvflare": (*_STUDY, "nvflare", "psutil"),
-    "courier": ("cryptography", "pyarrow"),
+    "courier": ("cryptography",),
+    "courier,fit": ("cryptography", "numba"),
 }
 
 

@@ -15,6 +15,7 @@ from fedlasso.cli.common import (
     names,
     notify,
     print_notices,
+    require,
     stop_on_term,
 )
 from fedlasso.cli.federation import (
@@ -34,19 +35,21 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     actions = add_group(commands, "courier", "fit by files, across sites without a connection")
     add_one = partial(add_action, actions, extra="courier")
+    # The coordinator fits, which a site does not.
+    add_fitting = partial(add_action, actions, extra="courier,fit")
     init = add_one(init_command, "trial/ --site north --site south --site west")
     sign = add_one(sign_command, "trial/ north.csr south.csr west.csr")
     add_site = add_one(add_command, "trial/ --site east")
     revoke = add_one(revoke_command, "trial/ south")
     renew = add_one(renew_command, "trial/")
-    ask = add_one(ask_command, "trial/ --target y --family binomial --out model/")
-    collect = add_one(collect_command, "trial/ north-1f2e3d4c-01.fla south-1f2e3d4c-01.fla")
+    ask = add_fitting(ask_command, "trial/ --target y --family binomial --out model/")
+    collect = add_fitting(collect_command, "trial/ north-1f2e3d4c-01.fla south-1f2e3d4c-01.fla")
     status = add_one(status_command, "trial/")
     request = add_one(request_command, "north/")
     accept = add_one(accept_command, "north/ north.crt")
     answer = add_one(answer_command, "north/ north-1f2e3d4c-01.flq records.csv")
     serve = add_one(serve_command, "north/ records.csv --folder exchange/ --yes")
-    demo = add_one(demo_command)
+    demo = add_fitting(demo_command)
     for parser in (init, sign, add_site, revoke, renew, ask, collect, status):
         parser.add_argument("project", type=Path, metavar="PROJECT", help="folder of the project")
     site: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME", "dest": "sites"}
@@ -258,6 +261,7 @@ def serve_command(options: argparse.Namespace) -> int:
     carrier = open_carrier(options.folder)
     watch: ProjectWatch | SiteWatch
     if (options.place / "project.json").exists():
+        require("courier,fit")
         place = Place(options.place)
         watch = ProjectWatch(place, carrier, _say, lambda f: _say(f"model in {f.about.out}"))
     elif options.data is None:

@@ -25,7 +25,7 @@ from fedlasso.tables import KINDS
 
 
 def add(commands: Any) -> None:
-    fit = add_action(commands, fit_command, "north.csv south.csv --target y --out model")
+    fit = add_action(commands, fit_command, "north.csv south.csv --target y --out model", "fit")
     shared.add_source(fit)
     shared.add_formula(fit)
     shared.add_outcome(fit)
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     predict.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
 
     example = "north.csv south.csv --target y --out diagnosis.html"
-    diagnosis = add_action(commands, diagnose_command, example)
+    diagnosis = add_action(commands, diagnose_command, example, "fit")
     shared.add_source(diagnosis)
     option = shared.optional(diagnosis)
     option("--penalty", type=shared.read_penalty, help=shared.PENALTY_HELP)

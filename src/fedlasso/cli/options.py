@@ -15,7 +15,7 @@ from fedlasso.families import FAMILIES, family_with
 from fedlasso.fitting import GOALS, RULES, Range, Settings
 from fedlasso.procedures import REGISTRY
 from fedlasso.tables import KINDS, MIN_LEVEL, check_file
-from fedlasso.tables.files import to_float
+from fedlasso.tables.values import to_float
 
 PENALTY_HELP = "penalty strength lambda: a number, or auto to choose it (default)"
 UPLOADS_HELP = "maximum that a site may send, in vectors of one number per column; default: planned"

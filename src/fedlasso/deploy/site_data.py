@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from fedlasso.sites.fold_assignment import BATCH_ROWS
 from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import ColumnKind
 from fedlasso.tables.text_columns import classify_texts
+from fedlasso.tables.values import Values
 
 _NO_POOLING = Rare()
 
@@ -80,7 +81,7 @@ class TableRecords:
                 # The caller prints the column's name.
                 yield name, str(error).rpartition(f"column {name!r} ")[2]
         for name, values in self._file.columns(list(kinds)):
-            missing = values.null_count
+            missing = values.gaps
             if kinds[name] == "text":
                 levels = len(tables.common_levels(values, min_rows))
                 yield name, f"is text; {levels} levels with {min_rows} rows or more are reported"
@@ -193,17 +194,12 @@ class PooledFile(File):
         self._rare = rare
         return self._texts
 
-    def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Yield names and Arrow columns, rare levels pooled."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Values]]:
+        """Yield names and columns, rare levels pooled."""
         for name, values in super().columns(names):
             if self._rare.level > 1 and name in self._texts:
-                texts = values.cast(pa.string())
-                common = pa.array(_keep_apart(texts, self._rare), pa.string())
-                rare = pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, value_set=common)))
-                yield name, pc.if_else(rare, OTHER, texts)
+                texts = values.texts()
+                yield name, texts.pooled(_keep_apart(texts, self._rare), OTHER)
             else:
                 yield name, values
 
@@ -219,10 +215,10 @@ class PooledFile(File):
         return tuple(n for n, values in columns if tables.count_others(values, agreed[n].levels))
 
 
-def _keep_apart(texts: Any, rare: Rare) -> tuple[str, ...]:
+def _keep_apart(texts: Values, rare: Rare) -> tuple[str, ...]:
     """Return the levels not to pool; while the pool is small, the rarest level joins it."""
     common = tables.common_levels(texts, rare.level)
-    counts = {c["values"]: c["counts"] for c in texts.drop_null().value_counts().to_pylist()}
+    counts = texts.counts()
     pooled = sum(rows for level, rows in counts.items() if level not in common)
     while 0 < pooled < rare.cell and common:
         rarest = min(common, key=lambda level: (counts[level], level))

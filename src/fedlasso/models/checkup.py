@@ -22,7 +22,6 @@ from fedlasso.models.inputs import FileSource, name_sites
 from fedlasso.models.table_one_cells import event_of
 from fedlasso.sites import Site
 from fedlasso.tables import OTHER, File, Outcome
-from fedlasso.tables.files import require_reader
 from fedlasso.tables.held import Held, TableFinding, Tables, align, hold_files, write_options
 from fedlasso.tables.outcome_findings import find_coding, find_leaks
 from fedlasso.tables.table_problems import find_copies, find_identifiers, find_problems
@@ -84,7 +83,6 @@ class Checked:
 
 def check_files(source: FileSource, settings: Settings) -> Checked:
     """Return everything that is wrong with files, and Table 1 of what all of them have."""
-    require_reader()
     named = source.target or source.time
     outcome = source.outcome(settings) if named else None
     findings: list[TableFinding] = []

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from fedlasso.models.document import ModelDocument
 from fedlasso.numerics import Array, Response, find_loss
 from fedlasso.tables import File, columns_of, encode_rows, read_outcome, to_numbers
 from fedlasso.tables.targets import check_responses
+from fedlasso.tables.values import Values
 
 PREDICTION_COLUMN = "prediction"
 ENDINGS = (".csv", ".parquet")
@@ -20,25 +20,25 @@ ENDINGS = (".csv", ".parquet")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """One value per row, an Arrow column of row identifiers, and errors if the target is known."""
+    """One value per row, a column of row identifiers, and errors if the target is known."""
 
     values: Array
     id_name: str | None = None
-    ids: Any = None
+    ids: Values | None = None
     errors: ErrorSummary | None = None
 
     def to_bytes(self, ending: str) -> bytes:
         """Return the contents of a .csv or .parquet file."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        ids = {} if self.id_name is None else {self.id_name: self.ids}
+        ids = {} if self.ids is None else {self.id_name: self.ids.to_list()}
         if ending == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
             sink = pa.BufferOutputStream()
             pq.write_table(pa.table({**ids, PREDICTION_COLUMN: pa.array(self.values)}), sink)
             return bytes(sink.getvalue())
         values = [float(value) for value in self.values]
-        rows = zip(*(own.to_pylist() for own in ids.values()), values, strict=True)
+        rows = zip(*ids.values(), values, strict=True)
         return write_csv([[*ids, PREDICTION_COLUMN], *rows]).encode()
 
 

@@ -22,7 +22,14 @@ from fedlasso.numerics.knots import (
     solve_active,
     times_inverse,
 )
-from fedlasso.numerics.machine import Array, compiled, dot, frozen, inner_products, subtract_rows
+from fedlasso.numerics.machine import (
+    Array,
+    compiled,
+    frozen,
+    inner_products,
+    subtract_rows,
+    sum_products,
+)
 
 # After so many knots in a row at one penalty, to this fraction, dependent columns would cycle.
 MAX_STALLED = 50
@@ -144,7 +151,7 @@ def enter(D: ActiveColumns, S: HomotopyState, k: int, sign: float) -> bool:
         )
         times_inverse(S.inverse, S.v, S.w, a)
         w = S.w[:a]
-        distance = D.norms[k] - dot(S.v[:a], w)
+        distance = D.norms[k] - sum_products(S.v[:a], w)
         if distance > DEPENDENT * D.norms[k]:
             scaled = w / distance
             S.inverse[:a, :a] += np.multiply.outer(scaled, w)

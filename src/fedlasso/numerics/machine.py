@@ -10,11 +10,18 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import event
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
+
+from fedlasso.errors import FedLassoError
+
+try:
+    import numba
+    from numba.core import event
+except ModuleNotFoundError:
+    # A site that answers questions of a default fit calls no kernel.
+    numba = None
 
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,6 +30,9 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 64 * EPS
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 COMPILE = "numba:compile"
+NEEDS_NUMBA = "fitting requires numba: pip install 'fedlasso[fit]'"
+# Entries of each row that are copied at a time.
+PART = 4096
 _pools = cache(ThreadpoolController)
 _here = threading.local()
 
@@ -41,20 +51,28 @@ def one_thread() -> Iterator[None]:
         _here.limited = False
 
 
-def compiled(f: F, fastmath: bool | set[str] = False) -> F:
+def compiled(f: F, **options: Any) -> F:
     """Compile `f` on first call; numba caches the machine code on disk."""
-    return cast(F, numba.njit(cache=True, fastmath=fastmath, **OPTIONS)(f))
+    if numba is None:
+        return cast(F, _require_numba)
+    return cast(F, numba.njit(cache=True, **OPTIONS, **options)(f))
 
 
 def inlined(f: F) -> F:
     """Compile `f` as a part of the kernels that call it, which is quicker than apart from them."""
-    return cast(F, numba.njit(cache=True, inline="always", **OPTIONS)(f))
+    return compiled(f, inline="always")
+
+
+def _require_numba(*arguments: object) -> None:
+    raise FedLassoError(NEEDS_NUMBA)
 
 
 class Compilations:
     """The kernels that have been compiled since `with` was entered; cached ones are not."""
 
     def __enter__(self) -> "Compilations":
+        if numba is None:
+            raise FedLassoError(NEEDS_NUMBA)
         self._events = event.RecordingListener()
         event.register(COMPILE, self._events)
         return self
@@ -88,17 +106,15 @@ def dot(x: Array, y: Array) -> float:
     return total
 
 
+def sum_products(x: Array, y: Array) -> float:
+    """Return x'y, outside of kernels."""
+    return float(np.einsum("i,i->", x, y))
+
+
+@one_thread()
 def inner_products(Xt: Array, r: Array) -> Array:
     """Return X'r, column by column."""
-    out = np.empty(len(Xt))
-    fill_products(out, Xt, r)
-    return out
-
-
-@compiled
-def fill_products(out: Array, Xt: Array, r: Array) -> None:
-    for k in range(out.size):
-        out[k] = dot(Xt[k], r)
+    return np.asarray(np.vecdot(Xt, r))
 
 
 @inlined
@@ -130,15 +146,21 @@ def subtract_rows(out: Array, M: Array, rows: NDArray[np.int64], w: Array, count
             out[l] -= weight * row[l]
 
 
+@one_thread()
 def subtract_product(out: Array, M: Array, b: Array) -> None:
     """Subtract M'b from `out`, reading only the rows of M where b is nonzero."""
     rows = np.flatnonzero(b)
-    subtract_rows(out, M, rows, b[rows], rows.size)
+    if rows.size == b.size:
+        out -= b @ M
+        return
+    # The rows are copied, a part at a time.
+    for part in (slice(at, at + PART) for at in range(0, out.size, PART)):
+        out[part] -= b[rows] @ M[:, part][rows]
 
 
 @compiled
 def subtract_nonzero_rows(out: Array, M: Array, b: Array) -> None:
-    """Do the same as `subtract_product`, inside a kernel."""
+    """Do what `subtract_product` does, inside a kernel."""
     rows = np.empty(b.size, np.int64)
     weights = np.empty(b.size)
     count = np.int64(0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlasso.numerics.designs import Dense, Design, Weighted, find_largest_eigenvalue
 from fedlasso.numerics.losses import DEFAULT_LOSS, LOSSES, Loss
-from fedlasso.numerics.machine import Array, dot, one_thread
+from fedlasso.numerics.machine import Array, one_thread, sum_products
 from fedlasso.numerics.response import Places, Response
 
 # X'X takes m p^2 operations once. At p = 4000 that is hundreds of sweeps over X, more than many
@@ -219,7 +219,7 @@ class LeastSquares(Sample):
 
     @cached_property
     def y_ss(self) -> float:
-        return dot(self.y, self.y)
+        return sum_products(self.y, self.y)
 
     @cached_property
     def score(self) -> Array:
@@ -249,7 +249,7 @@ class LeastSquares(Sample):
 
     def value(self, b: Array) -> float:
         r = self.residual(b)
-        return dot(r, r) / (2 * self.m)
+        return sum_products(r, r) / (2 * self.m)
 
     def value_and_gradient(self, b: Array) -> tuple[float, Array]:
         return self.value(b), self.gradient(b)

@@ -11,10 +11,10 @@ from fedlasso.numerics.designs import BLOCK, Design, RowIndex
 from fedlasso.numerics.machine import (
     Array,
     compiled,
-    dot,
     frozen,
     one_thread,
     subtract_product,
+    sum_products,
 )
 
 # Maximum size of a copy for procedures that sweep over columns: 2 GiB.
@@ -136,7 +136,7 @@ class Standardised(Design):
         out = self._table.product(v)
         if self._table.holes is not None:
             out = out + self._table.holes @ (self._means * v)
-        out = (out if self._all else out[self._rows]) - dot(self._means, v)
+        out = (out if self._all else out[self._rows]) - sum_products(self._means, v)
         for k in self._far[b[self._far] != 0.0]:
             out += b[k] * self.pick(np.array([k]))[0]
         return out
@@ -149,7 +149,7 @@ class Standardised(Design):
         about = r.sum() - self._table.missing(full)
         out = np.asarray((self._table.inner(full) - self._means * about) * self._factors)
         for k in self._far:
-            out[k] = dot(self.pick(np.array([k]))[0], r)
+            out[k] = sum_products(self.pick(np.array([k]))[0], r)
         return out
 
     @cached_property
@@ -193,7 +193,7 @@ class Standardised(Design):
         A[-1, 1:-1] = A[1:-1, -1] = X.T @ y
         A[0, -1] = A[-1, 0] = y.sum()
         A[0, 0] = len(rows)
-        A[-1, -1] = dot(y, y)
+        A[-1, -1] = sum_products(y, y)
         # (x - means) * factors, in the rows and then in the columns of A
         A[1:-1] = (A[1:-1] - np.outer(self._means, A[0])) * self._factors[:, None]
         A[:, 1:-1] = (A[:, 1:-1] - np.outer(A[:, 0], self._means)) * self._factors

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import permutations
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
-from fedlasso.tables.files import File, columns_of, to_float, to_texts
+from fedlasso.tables.files import File, columns_of
 from fedlasso.tables.formula import FormulaTerms, Knots, apply_formula, resolve_formula
 from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
 from fedlasso.tables.text_columns import (
@@ -26,6 +26,7 @@ from fedlasso.tables.text_columns import (
     put_in_order,
     read_levels,
 )
+from fedlasso.tables.values import NUMBERS, Values, make_numbers, to_float
 
 ColumnKind = Literal["number", "text", "empty"]
 
@@ -196,7 +197,7 @@ def _describe(
         classes = role == "target" and outcome.response_family.takes_classes
         if found[name].kind == "text" and not classes and role != "cluster":
             ((_, values),) = file.columns([name])
-            held = map(str, values.drop_null().to_pylist())
+            held = values.filled.texts().to_list()
             stray = next((text for text in held if to_float(text) is None), "")
             column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
             raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}")
@@ -217,19 +218,14 @@ def _describe(
 
 def kind_of(file: File, name: str) -> ColumnKind:
     """Return whether a column of a file holds numbers or text."""
-    import pyarrow.types as types
-
-    kind = file.schema.field(name).type
-    if name in file.categorical and not types.is_null(kind):
+    kind = file.types[name]
+    if name in file.categorical and kind != "empty":
         return "text"
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_null(kind):
-        return "empty"
-    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if any(is_one(kind) for is_one in numbers):
+    if kind in NUMBERS:
         return "number"
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if kind == "empty":
+        return "empty"
+    if kind == "text":
         return "text"
     raise FedLassoError(
         f"{file.path}: column {name!r} holds {kind}; convert it to numbers or text, or --drop it"
@@ -274,16 +270,10 @@ def read_outcome(file: File, outcome: Outcome) -> dict[str, Array]:
     return numbers
 
 
-def _number_labels(values: Any) -> Array:
+def _number_labels(values: Values) -> Array:
     """Return a number for each different value, with NaN for missing ones."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    return to_numbers(pc.index_in(values, value_set=values.unique().drop_null()))
+    _, labels = np.unique(values.data, return_inverse=True)
+    return make_numbers(labels, values.missing).numbers()
 
 
 def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple[Encoded, ...]:
@@ -312,43 +302,30 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
     return tuple(replace(site, X=apply_formula(formula, columns, site.X)) for site in sites)
 
 
-def to_numbers(column: Any, file: File | None = None, name: str = "") -> Array:
-    """Return an Arrow column as numbers, with NaN for null."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+def to_numbers(column: Values, file: File | None = None, name: str = "") -> Array:
+    """Return a column as numbers, with NaN for a missing value."""
     try:
-        column = column.cast(pa.float64(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return column.numbers()
+    except ValueError:
         where = f"{file.path if file else 'the table'}: column {name!r}"
         raise FedLassoError(f"{where} is not numeric, but it was in the fit") from None
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    # `to_numpy` imports pandas.
-    return np.asarray(
-        whole.to_numpy(zero_copy_only=False) if whole.null_count else np.from_dlpack(whole)
-    )
 
 
-def _encode_column(file: File, column: Column, values: Any) -> Iterator[Array]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def _encode_column(file: File, column: Column, values: Values) -> Iterator[Array]:
     if column.kind != "text":
         yield to_numbers(values, file, column.name)
         return
-    texts = to_texts(values)
-    places = pc.index_in(texts, value_set=pa.array(column.levels, pa.string()))
+    places = values.places_in(column.levels)
+    unseen = (places < 0) & ~values.missing
     if OTHER in column.levels:
-        other = pa.scalar(column.levels.index(OTHER), places.type)
-        places = pc.if_else(pc.and_(pc.is_valid(texts), pc.is_null(places)), other, places)
-    unseen = pc.index(pc.and_(pc.is_valid(texts), pc.is_null(places)), True).as_py()
-    if unseen >= 0:
+        places[unseen] = column.levels.index(OTHER)
+    elif unseen.any():
+        row = int(unseen.argmax())
         raise FedLassoError(
-            f"{file.path}: column {column.name!r} holds {texts[unseen].as_py()!r} in row "
-            f"{unseen + 1}, a level that the model does not know; it knows "
+            f"{file.path}: column {column.name!r} holds {values.texts().to_list()[row]!r} in row "
+            f"{row + 1}, a level that the model does not know; it knows "
             + ", ".join(map(repr, column.levels[:6]))
         )
-    codes = to_numbers(places)
+    codes = make_numbers(places, values.missing).numbers()
     for k in range(1, len(column.levels)):
         yield np.where(np.isnan(codes), np.nan, codes == k)

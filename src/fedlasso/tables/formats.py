@@ -1,18 +1,17 @@
 """Formats of tables: text with any separator and decimal mark, and Excel."""
 
-import codecs
 import contextlib
 import csv
 import gzip
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from fedlasso.errors import FedLassoError, QuotesRecords
+from fedlasso.errors import FedLassoError
+from fedlasso.tables.csv_table import NOT_UTF8, CsvTable, Dialect, null_texts
+from fedlasso.tables.values import Values, from_cells
 
 # Extensions of text files, which may also be compressed as .gz.
 TEXT = (".csv", ".tsv", ".txt")
@@ -21,22 +20,22 @@ KINDS = ".csv, .tsv or .txt (also with .gz), .parquet or .xlsx"
 _SEPARATORS = ",;\t"
 # Bytes from which the separator and the decimal mark are inferred.
 _START = 1 << 18
-# One row of a text file must fit a block: 50,000 columns take about a megabyte.
-_BLOCK_BYTES = 64 << 20
-# A cell of at most so many blanks is empty.
-_BLANKS = 8
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 EMPTY = "is empty; give a table with a header and rows"
-NOT_UTF8 = "is not UTF-8 text; save it as CSV in UTF-8"
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """Separator and decimal mark of a text file."""
+class Stored:
+    """A table in memory."""
 
-    separator: str = ","
-    decimal: str = "."
+    def __init__(self, names: Sequence[str], values: Sequence[Values]) -> None:
+        self.names = tuple(names)
+        self.kinds = tuple(own.kind for own in values)
+        self._values = dict(zip(names, values, strict=True))
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[str, Values]]:
+        for name in names:
+            yield name, self._values[name]
 
 
 def ending_of(path: Path) -> str:
@@ -72,14 +71,6 @@ def check_file(path: Path) -> None:
         raise FedLassoError(f"cannot read {path}: {error.strerror}") from None
 
 
-def null_texts(na: Sequence[str]) -> list[str]:
-    """Return texts that mean a missing value: the usual ones, blanks, and `na`."""
-    import pyarrow.csv
-
-    blanks = [" " * count for count in range(1, _BLANKS + 1)]
-    return [*pyarrow.csv.ConvertOptions().null_values, *blanks, *na]
-
-
 def find_dialect(start: str) -> Dialect:
     """Return the separator that gives most rows as many cells as the header, and the decimal."""
     lines = start.splitlines()
@@ -105,23 +96,10 @@ def find_dialect(start: str) -> Dialect:
     return Dialect(found, "," if comma and not point else ".")
 
 
-def _is_utf8(path: Path, packed: bool) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def read_text(path: Path, na: Sequence[str] = ()) -> Stored:
+    """Return the table in a text file."""
+    packed = ending_of(path).endswith(".gz")
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
-            while chunk := file.read(_START):
-                decoder.decode(chunk)
-    except UnicodeError:
-        return False
-    return True
-
-
-def read_text(path: Path, na: Sequence[str] = ()) -> Any:
-    import pyarrow as pa
-    import pyarrow.csv as arrow
-
-    try:
-        packed = ending_of(path).endswith(".gz")
         with gzip.open(path) if packed else path.open("rb") as file:
             start = file.read(_START)
         if not start.strip():
@@ -129,73 +107,17 @@ def read_text(path: Path, na: Sequence[str] = ()) -> Any:
         if b"\0" in start[:4096]:
             raise FedLassoError(f"{path} {NOT_UTF8}")
         dialect = find_dialect(start.decode("utf-8-sig", errors="replace"))
-        # A block is allocated whole, however small the file.
-        block = _BLOCK_BYTES if packed else min(_BLOCK_BYTES, max(path.stat().st_size + 1, _START))
-        table = arrow.read_csv(
-            pa.input_stream(str(path), compression="gzip" if packed else None),
-            read_options=arrow.ReadOptions(block_size=block),
-            parse_options=arrow.ParseOptions(
-                delimiter=dialect.separator, newlines_in_values=b'"' in start
-            ),
-            convert_options=arrow.ConvertOptions(
-                null_values=null_texts(na), strings_can_be_null=True, decimal_point=dialect.decimal
-            ),
-        )
-        for name in table.schema.names:
-            name.encode()
+        table = CsvTable(path, packed, dialect, na)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FedLassoError(f"{path} is incomplete, or not compressed by gzip") from error
-    except (pa.ArrowInvalid, UnicodeError) as error:
-        if isinstance(error, UnicodeError) or not _is_utf8(path, packed):
-            raise FedLassoError(f"{path} {NOT_UTF8}") from error
-        quoted = str(error).splitlines()[0][:200]
-        raise QuotesRecords(
-            f"{path} is not a CSV table: {quoted}", f"{path} is not a readable table"
-        ) from error
     except OSError as error:
         reason = error.strerror or "it may be incomplete"
         raise FedLassoError(f"cannot read {path}: {reason}") from error
-    for field in table.schema:
-        # Arrow reads a column of another encoding as bytes.
-        if pa.types.is_binary(field.type):
-            raise FedLassoError(
-                f"{path}: column {field.name!r} is not UTF-8 text; save the file as CSV in UTF-8"
-            )
-    return _join_lines(table, path, dialect.separator)
+    return Stored(table.names, table.values)
 
 
-def _join_lines(table: Any, path: Path, separator: str) -> Any:
-    """Return a table with the lines within a quoted cell joined by blanks.
-
-    A line that is a whole row is not part of a cell: a quotation mark before it was left open.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    apart = table.num_columns - 1
-    row = rf"\n([^{separator}\n]*{separator}){{{max(apart, 1)}}}[^\n]*(\n|$)"
-    for k, field in enumerate(table.schema):
-        if not pa.types.is_string(field.type):
-            continue
-        texts = table.column(k)
-        if not pc.any(pc.match_substring(texts, "\n")).as_py():
-            continue
-        swallowed = pc.fill_null(pc.match_substring_regex(texts, row), False)
-        if pc.any(swallowed).as_py():
-            raise FedLassoError(
-                f"{path}: column {field.name!r} holds whole rows in row "
-                f"{pc.index(swallowed, True).as_py() + 1}; close the quotation mark that is left "
-                "open there"
-            )
-        joined = pc.replace_substring_regex(texts, r"\s*\n\s*", " ")
-        table = table.set_column(k, field, joined)
-    return table
-
-
-def read_excel(path: Path, na: Sequence[str] = ()) -> Any:
-    """Return the first sheet of a workbook as an Arrow table; its first row is the header."""
-    import pyarrow as pa
-
+def read_excel(path: Path, na: Sequence[str] = ()) -> Stored:
+    """Return the first sheet of a workbook; its first row is the header."""
     try:
         import openpyxl
     except ModuleNotFoundError:
@@ -213,23 +135,9 @@ def read_excel(path: Path, na: Sequence[str] = ()) -> Any:
         raise FedLassoError(f"{path} {EMPTY}")
     header, *body = rows
     names = ["" if name is None else str(name) for name in header]
-    nulls = set(null_texts(na))
+    nulls = null_texts(na)
     columns = [
         [None if str(row[k]).strip() in nulls else row[k] for row in body]
         for k in range(len(names))
     ]
-    return pa.Table.from_arrays([_to_arrow(column) for column in columns], names)
-
-
-def _to_arrow(cells: list[Any]) -> Any:
-    """Return numbers, also those stored as text; or dates; or text if any cell is no number."""
-    import pyarrow as pa
-
-    filled = [cell for cell in cells if cell is not None]
-    if not filled:
-        return pa.nulls(len(cells))
-    with contextlib.suppress(TypeError, ValueError):
-        if any(isinstance(cell, str) for cell in filled):
-            return pa.array([None if cell is None else float(cell) for cell in cells])
-        return pa.array(cells)
-    return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+    return Stored(names, [from_cells(column) for column in columns])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
+from fedlasso.tables.arrow import ArrowTable, Source
 from fedlasso.tables.files import File
 
 
@@ -22,14 +23,11 @@ class Frame(File):
         na: Sequence[str] = (),
         categorical: Sequence[str] = (),
     ) -> None:
-        self._frame = table
+        self._frame = ArrowTable(table)
         self._rows = dict(groups)
         super().__init__(Path("X"), na=na, categorical=categorical)
 
-    def _read_schema(self) -> Any:
-        return self._frame.schema
-
-    def _table(self) -> Any:
+    def _source(self) -> Source:
         return self._frame
 
     def _group(self) -> dict[str, NDArray[np.int64]]:

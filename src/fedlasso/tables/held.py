@@ -7,14 +7,15 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics import Array
 from fedlasso.tables.columns import kind_of, to_numbers
-from fedlasso.tables.files import File, to_float, to_texts
+from fedlasso.tables.files import File
+from fedlasso.tables.values import Values, to_float
 
 Options = tuple[tuple[str, str], ...]
 HeldKind = Literal["number", "text", "empty", "other"]
@@ -121,7 +122,7 @@ def hold_files(files: Iterable[File]) -> tuple[dict[str, dict[str, Held]], list[
                 kind: HeldKind = kind_of(file, name)
             except FedLassoError:
                 kind = "other"
-                what = f"holds {values.type}, which is neither numbers nor text"
+                what = f"holds {values.kind}, which is neither numbers nor text"
                 options = (("drop", name),)
                 remedy = "convert it, or leave it out"
                 findings.append(TableFinding(True, tuple(file.groups), name, what, remedy, options))
@@ -132,12 +133,12 @@ def hold_files(files: Iterable[File]) -> tuple[dict[str, dict[str, Held]], list[
     return sites, findings
 
 
-def hold(name: str, kind: HeldKind, values: Any, categorical: bool = False) -> Held:
+def hold(name: str, kind: HeldKind, values: Values, categorical: bool = False) -> Held:
     """Return a column's values; texts that are mostly numbers are numbers with strays."""
     if kind != "text":
         numbers = to_numbers(values) if kind == "number" else np.full(len(values), np.nan)
         return Held(name, kind, numbers)
-    texts = to_texts(values).to_pylist()
+    texts = values.texts().to_list()
     filled = [text for text in texts if text is not None]
     read = [to_float(text.replace(",", ".")) for text in filled]
     numeric = sum(number is not None for number in read)

@@ -12,7 +12,8 @@ from fedlasso.errors import FedLassoError
 from fedlasso.families import DEFAULT, Family, find_family
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
-from fedlasso.tables.files import File, to_float
+from fedlasso.tables.files import File
+from fedlasso.tables.values import to_float
 
 # Texts of an event, and of none, in lower case.
 EVENTS = (
@@ -96,7 +97,7 @@ def find_classes(
     found: set[str] = set()
     for file in files:
         ((_, values),) = file.columns([outcome.target])
-        found |= {str(value) for value in values.drop_null().unique().to_pylist()}
+        found |= set(values.counts())
     outcome = replace(outcome, classes=order_classes(outcome, found, positive))
     notify(class_notice(outcome, positive))
     return outcome

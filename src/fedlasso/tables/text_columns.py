@@ -4,21 +4,21 @@ A site discloses the levels that it has often enough. The agreed levels are thos
 discloses; rows at other levels are pooled in one more. Files and networks follow the same rule.
 """
 
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from fedlasso.errors import FedLassoError
 from fedlasso.federation.ledger import Notify
 from fedlasso.sites.cells import LEVEL_ROWS, level_rows
 from fedlasso.tables.files import File
+from fedlasso.tables.values import Values
 
 TextKind = Literal["text", "mixed", "numbers"]
 # A number with either decimal mark: the wrong one makes a column text.
-_NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 # Fraction of numbers, among values or distinct values, from which the other texts are mistakes.
 _MOSTLY_NUMBERS = 0.5
 # The level of rows whose own level is rare everywhere.
@@ -29,34 +29,30 @@ MIN_LEVEL = LEVEL_ROWS
 MAX_LEVELS = 200
 
 
-def classify_texts(file: File, name: str, values: Any) -> tuple[TextKind, str]:
+def classify_texts(file: File, name: str, values: Values) -> tuple[TextKind, str]:
     """Return whether a text column holds text, text with some numbers (and where), or numbers.
 
     Numbers with a few texts among them are refused: those are missing values or mistakes.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = values.cast(pa.string())
-    numeric = pc.match_substring_regex(texts, _NUMBER)
-    numbers = int(pc.sum(numeric).as_py() or 0)
-    filled = len(texts) - texts.null_count
+    texts = values.texts()
+    counts = texts.counts()
+    numeric = {level for level in counts if _NUMBER.fullmatch(level)}
+    numbers = sum(counts[level] for level in numeric)
+    filled = sum(counts.values())
     if numbers == 0:
         return "text", ""
     if numbers == filled:
-        comma = pc.match_substring(texts, ",")
-        stray = comma if pc.any(comma).as_py() else pc.match_substring(texts, ".")
+        comma = {level for level in counts if "," in level}
+        stray = comma or {level for level in counts if "." in level}
         # Parquet and Excel may hold numbers as text, on purpose.
-        if not file.by_text and not pc.any(comma).as_py():
+        if not file.by_text and not comma:
             return "numbers", ""
     else:
-        stray = pc.invert(numeric)
-    distinct = len(texts.filter(numeric).unique()) / len(texts.drop_null().unique())
-    if max(numbers / filled, distinct) < _MOSTLY_NUMBERS:
-        row = _first(numeric)
-        return "mixed", f"{numbers} of {filled} rows, {texts[row].as_py()!r} in row {row + 1}"
-    row = _first(stray)
-    found = texts[row].as_py()
+        stray = counts.keys() - numeric
+    if max(numbers / filled, len(numeric) / len(counts)) < _MOSTLY_NUMBERS:
+        row, found = _first(texts, numeric)
+        return "mixed", f"{numbers} of {filled} rows, {found!r} in row {row + 1}"
+    row, found = _first(texts, stray)
     if numbers == filled:
         remedy = "use a decimal point in all numbers, or a comma with semicolons between columns"
     else:
@@ -68,26 +64,20 @@ def classify_texts(file: File, name: str, values: Any) -> tuple[TextKind, str]:
     )
 
 
-def _first(true: Any) -> int:
-    import pyarrow.compute as pc
+def _first(texts: Values, levels: Collection[str]) -> tuple[int, str]:
+    """Return the first row with one of these levels, and which one it is."""
+    row = int((texts.places_in(tuple(levels)) >= 0).argmax())
+    return row, texts.levels[texts.data[row]]
 
-    return int(np.argmax(pc.fill_null(true, False).to_numpy()))
 
-
-def common_levels(values: Any, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
+def common_levels(values: Values, min_level: int = MIN_LEVEL) -> tuple[str, ...]:
     """Return the levels with at least `min_level` rows at one site, sorted."""
-    counts = values.drop_null().value_counts().to_pylist()
-    return tuple(sorted(str(c["values"]) for c in counts if c["counts"] >= min_level))
+    return tuple(sorted(level for level, rows in values.counts().items() if rows >= min_level))
 
 
-def count_others(values: Any, levels: Sequence[str]) -> int:
+def count_others(values: Values, levels: Sequence[str]) -> int:
     """Return how many rows are at none of these levels; missing values do not count."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = values.drop_null().cast(pa.string())
-    known = pc.is_in(texts, value_set=pa.array(levels, pa.string()))
-    return len(texts) - (pc.sum(known).as_py() or 0)
+    return sum(rows for level, rows in values.counts().items() if level not in levels)
 
 
 def union_levels(per_site: Sequence[Sequence[str]]) -> tuple[str, ...]:

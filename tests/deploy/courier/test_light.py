@@ -10,13 +10,15 @@ from helpers.nets import write_tables
 # Hides modules and functions that Windows lacks, and locks files as Windows does.
 _HIDDEN = """
 import os, socket, subprocess, sys, types
-import cryptography.x509, msgspec, numba, pyarrow, scipy.optimize, sklearn
+import cryptography.x509, msgspec, scipy.optimize
 locked = []
 windows = types.ModuleType("msvcrt")
 windows.LK_LOCK = 1
 windows.locking = lambda descriptor, mode, count: locked.append(count)
 sys.modules["msvcrt"] = windows
-for name in ("fcntl", "pwd", "grp", "resource", "nvflare", "psutil", "pandas"):
+for name in (
+    "fcntl", "pwd", "grp", "resource", "nvflare", "psutil", "pandas", "numba", "pyarrow", "sklearn",
+):
     sys.modules[name] = None
 for name in ("fork", "fchmod", "pread", "getuid", "geteuid", "chown", "fchown", "mkfifo"):
     delattr(os, name)

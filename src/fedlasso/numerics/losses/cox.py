@@ -15,8 +15,11 @@ import numpy as np
 from scipy.special import xlogy
 
 from fedlasso.numerics.losses.loss import Loss
-from fedlasso.numerics.machine import Array, compiled
+from fedlasso.numerics.machine import Array
 from fedlasso.numerics.response import Places, Response, RiskSets
+
+# Risks are summed in one unit unless they differ by more than this power of e.
+SPAN = 300.0
 
 
 class CoxLoss(Loss):
@@ -152,107 +155,61 @@ class _Terms:
     def gather(self, per_term: Array) -> Array:
         """Return for each row the sum over terms of mass * (its fraction of the risk) * number.
 
+        The terms are those up to a row's own time, in which events have Efron's discount.
         `per_term` has one number per term, or a row of them.
         """
-        wide = per_term.reshape(len(self.mass), math.prod(per_term.shape[1:]))
-        v = (self.mass * (wide.T / self.left)).T
-        groups = self.group, self.sets.group
-        logs = self._log_w, self._log_all
-        out = np.zeros((len(logs[0]), v.shape[1]))
-        running, less = np.zeros((2, len(logs[1]), v.shape[1]))
-        gather_terms(out, running, less, v, self.discount, *groups, self.dead, *logs)
+        sets = self.sets
+        out = np.zeros((len(self.eta), math.prod(per_term.shape[1:])))
+        if sets.size:
+            wide = per_term.reshape(len(self.mass), out.shape[1])
+            v = (self.mass * (wide.T / self.left)).T
+            first = np.searchsorted(self.group, np.arange(sets.size))
+            running = sum_in_units(np.add.reduceat(v, first), -self._log_all, -self._log_all)
+            less = np.add.reduceat((self.discount * v.T).T, first)
+            # Rows before the first event have no term.
+            own = np.arange(sets.start[0], len(self.eta))
+            group = sets.group[own]
+            part = np.exp(self._log_w[own] - self._log_all[group])
+            out[own] = part[:, None] * (running[group] - self.dead[own, None] * less[group])
         return out.reshape(len(self.eta), *per_term.shape[1:])
 
     def means(self, v: Array) -> Array:
         """Return for each term the risk-weighted mean of v over the rows at risk."""
         sets = self.sets
         wide = np.ascontiguousarray(v).reshape(len(self.eta), math.prod(v.shape[1:]))
-        at_risk, own = np.zeros((2, len(sets.start), wide.shape[1]))
-        total = np.zeros(wide.shape[1])
-        mean_at_risk(
-            at_risk, own, total, wide, self.dead, sets.start, sets.group, self._log_w, self._log_all
+        if not sets.size:
+            return np.zeros((0, *v.shape[1:]))
+        # The last rows first: the unit is the largest risk so far.
+        log_w = self._log_w[::-1]
+        unit = np.maximum.accumulate(log_w)
+        row = len(log_w) - 1 - sets.start
+        scale = np.exp(unit[row] - self._log_all)
+        at_risk = scale[:, None] * sum_in_units(wide[::-1], log_w, unit)[row]
+        part = np.exp(self._log_w[sets.deaths] - self._log_all[sets.death_group])
+        own = np.add.reduceat(
+            part[:, None] * wide[sets.deaths], np.cumsum(sets.counts) - sets.counts
         )
         less = (self.discount * own[self.group].T).T
         out = ((at_risk[self.group] - less).T / self.left).T
         return np.asarray(out.reshape(len(self.mass), *v.shape[1:]))
 
 
-@compiled
-def gather_terms(
-    out: Array,
-    running: Array,
-    less: Array,
-    v: Array,
-    discount: Array,
-    term: Places,
-    row: Places,
-    dead: Array,
-    log_w: Array,
-    log_all: Array,
-) -> None:
-    """Add up, for each row, the terms up to its own time, each relative to the risk at its time.
+def sum_in_units(v: Array, logs: Array, units: Array) -> Array:
+    """Return running sums of exp(logs) v, the one up to row i divided by exp(units[i]).
 
-    Risks at different times may differ too much for one unit, so a running sum is in the unit of
-    its own time; risks decrease with time. An event has Efron's discount in the terms of its time.
-    `term` and `row` are the event times of terms and rows. The first three arrays are zeros.
+    Units do not decrease, and no row's logarithm exceeds its unit. They may differ too much for one
+    sum, so rows are summed in blocks of similar units.
     """
-    width = v.shape[1]
-    k = 0
-    for g in range(log_all.size):
-        if g > 0:
-            shrink = np.exp(log_all[g] - log_all[g - 1])
-            for c in range(width):
-                running[g, c] = running[g - 1, c] * shrink
-        while k < term.size and term[k] == g:
-            for c in range(width):
-                running[g, c] += v[k, c]
-                less[g, c] += discount[k] * v[k, c]
-            k += 1
-    for i in range(log_w.size):
-        g = row[i]
-        if g < 0:
-            continue
-        unit = np.exp(log_w[i] - log_all[g])
-        for c in range(width):
-            out[i, c] = unit * (running[g, c] - dead[i] * less[g, c])
-
-
-@compiled
-def mean_at_risk(
-    mean: Array,
-    own: Array,
-    total: Array,
-    v: Array,
-    dead: Array,
-    start: Places,
-    group: Places,
-    log_w: Array,
-    log_all: Array,
-) -> None:
-    """Fill in means over the rows at risk at each time, and the events' part of them.
-
-    The first three arrays are zeros.
-    """
-    width = total.size
-    unit = -np.inf
-    g = start.size - 1
-    for i in range(len(v) - 1, -1, -1):
-        if g < 0:
-            break
-        if log_w[i] > unit:
-            shrink = np.exp(unit - log_w[i])
-            for c in range(width):
-                total[c] *= shrink
-            unit = log_w[i]
-        here = np.exp(log_w[i] - unit)
-        for c in range(width):
-            total[c] += here * v[i, c]
-        if dead[i] > 0.0:
-            fraction = np.exp(log_w[i] - log_all[group[i]])
-            for c in range(width):
-                own[group[i], c] += fraction * v[i, c]
-        if i == start[g]:
-            scale = np.exp(unit - log_all[g])
-            for c in range(width):
-                mean[g, c] = total[c] * scale
-            g -= 1
+    out = np.empty(v.shape)
+    before = np.zeros(v.shape[1])
+    at = 0
+    while at < len(v):
+        base = units[at]
+        end = at + max(int(np.searchsorted(units[at:], base + SPAN)), 1)
+        part = slice(at, end)
+        sums = before + np.cumsum(np.exp(logs[part] - base)[:, None] * v[part], axis=0)
+        out[part] = np.exp(base - units[part])[:, None] * sums
+        if end < len(v):
+            before = out[end - 1] * np.exp(units[end - 1] - units[end])
+        at = end
+    return out
