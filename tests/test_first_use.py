@@ -26,11 +26,10 @@ print([name for name in ("pandas", "scipy.stats", "sklearn") if name in sys.modu
 print({x.py_func.__name__: len(x.signatures) for x in found if x.signatures})
 """
 # Kernels that a default linear fit calls, each with the number of types of its arguments. `dot` is
-# the smallest; its arrays may be read-only, both or the first. `walk` also compiles `solve_active`.
+# the smallest; one of its arrays may be read-only. `walk` also compiles `solve_active`.
 KERNELS = {
     "descend_factored": 1,
-    "dot": 3,
-    "fill_products": 1,
+    "dot": 2,
     "gram_sweeps": 1,
     "subtract_rows": 1,
     "times_inverse": 1,
