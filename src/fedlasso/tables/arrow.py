@@ -15,7 +15,7 @@ from fedlasso.tables.values import Values, empty, make_numbers, make_texts
 _COLUMNS_AT_ONCE = 64
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     """Where the columns of a table are."""
 
     names: tuple[str, ...]

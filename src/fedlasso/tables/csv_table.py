@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.tables.values import Values, classify, empty, make_numbers, make_texts
 
 # Texts that mean a missing value, besides blanks.
@@ -90,9 +90,11 @@ class CsvTable:
             for k, row in enumerate(rows, start=done + 1):
                 if len(row) != width:
                     cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
-                    raise FedLassoError(
+                    remedy = "correct that row, or close a quotation mark that is left open"
+                    raise QuotesRecords(
                         f"{self.path} is not a CSV table: row {k} has {cells}, but the header has "
-                        f"{width}; correct that row, or close a quotation mark that is left open"
+                        f"{width}; {remedy}",
+                        f"{self.path} is not a readable table",
                     )
             done += len(rows)
             if rows:

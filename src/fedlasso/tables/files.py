@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.tables.arrow import ParquetFile, Source
+from fedlasso.tables.arrow import ParquetFile, TableSource
 from fedlasso.tables.formats import check_file, ending_of, is_text, read_excel, read_text, stem_of
 from fedlasso.tables.values import Values, to_float
 
@@ -61,7 +61,7 @@ class File:
         self.by_text = is_text(path)
         self._name = site or stem_of(path)
         self._site_column = site_column
-        self._kept: Source | None = None
+        self._kept: TableSource | None = None
         source = self._source()
         self.types = dict(zip(source.names, source.kinds, strict=True))
         # pandas stores its index in Parquet files under such names.
@@ -77,13 +77,13 @@ class File:
             )
         self.groups = self._group()
 
-    def _source(self) -> Source:
+    def _source(self) -> TableSource:
         if self._kept is None:
             check_file(self.path)
             self._kept = self._open()
         return self._kept
 
-    def _open(self) -> Source:
+    def _open(self) -> TableSource:
         if ending_of(self.path) == ".parquet":
             return ParquetFile(self.path)
         return read_text(self.path, self.na) if self.by_text else read_excel(self.path, self.na)

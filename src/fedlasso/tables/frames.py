@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.errors import FedLassoError
-from fedlasso.tables.arrow import ArrowTable, Source
+from fedlasso.tables.arrow import ArrowTable, TableSource
 from fedlasso.tables.files import File
 
 
@@ -27,7 +27,7 @@ class Frame(File):
         self._rows = dict(groups)
         super().__init__(Path("X"), na=na, categorical=categorical)
 
-    def _source(self) -> Source:
+    def _source(self) -> TableSource:
         return self._frame
 
     def _group(self) -> dict[str, NDArray[np.int64]]:
