@@ -64,6 +64,7 @@ class FederatedEstimator(FittedSurface):
     penalty: float | None = None
     keep: Any = ()
     penalty_factors: Any = None
+    groups: Any = ()
     l1_ratio: float = 1.0
     bounds: Any = None
     fdr: float = 0.1
@@ -346,6 +347,8 @@ class FederatedEstimator(FittedSurface):
         columns = tuple(name for name in columns if name != INTERCEPT)
         values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
         values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
+        groups = [[group] if _is_one(group) else group for group in self.groups or ()]
+        values["groups"] = tuple(_names_of("groups", group, columns) for group in groups)
         for name, example in _BY_COLUMN.items():
             given = getattr(self, name) or {}
             if not isinstance(given, Mapping):
@@ -370,6 +373,10 @@ class WithIntercept(FederatedEstimator):
     _: KW_ONLY
     fit_intercept: bool = True
     site_effects: bool | None = None
+
+
+def _is_one(column: Any) -> bool:
+    return isinstance(column, str | Integral)
 
 
 def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
