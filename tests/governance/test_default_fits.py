@@ -130,7 +130,8 @@ def test_curved_fits_on_many_columns_go_on_without_further_second_derivatives(
                 frame[target] = frame[target].abs()
         tables[site] = tmp_path / f"{site}.csv"
         frame.to_csv(tables[site], index=False)
-    doors = make_doors(tables, Policy(max_numbers=4.0), Authority(tmp_path / "authority"))
+    policy = Policy(max_numbers=9.0, max_candidates=5000)
+    doors = make_doors(tables, policy, Authority(tmp_path / "authority"))
     refused = []
     for target in ("y", "z"):
         network = Network(DoorLine(doors), list(doors), 10.0)
@@ -144,7 +145,8 @@ def test_curved_fits_on_many_columns_go_on_without_further_second_derivatives(
         assert source.schema is not None
         model = make_model(Ledger(network), settings, source.schema)
         assert model.certificate is not None
-        assert model.certificate.gap <= 1e-8 * abs(model.certificate.objective)
+        # Without second derivatives the second fit may use up its uploads.
+        assert model.certificate.relative_gap <= 1e-6
         entries = [e for e in doors["a"].audit.entries() if e.verdict == "refused"]
         refused.append(sum(e.question == "CurvatureAt" for e in entries))
     assert refused[0] == 0 < refused[1]
