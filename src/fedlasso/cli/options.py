@@ -57,6 +57,11 @@ def add_settings(parser: Any) -> None:
     factors = "factors of the penalty, 1 for other columns: --penalty-factors age=0.5,dose=2"
     option("--penalty-factors", type=names, metavar="FACTORS", help=factors)
     option("--l1-ratio", type=float, help="L1 fraction of the penalty (glmnet's alpha); default: 1")
+    groups = (
+        "columns that enter or leave the model together: --groups ward for all levels of ward, "
+        "--groups ward,bmi+bmi2 for two groups"
+    )
+    option("--groups", type=names, metavar="COLUMNS", help=groups)
     ranges = "minimum and maximum coefficients, per unit of the column: --bounds age=0:,dose=-1:2"
     option("--bounds", type=names, metavar="RANGES", help=ranges)
     effects = (
@@ -103,6 +108,8 @@ def read_settings(options: argparse.Namespace) -> Settings:
         given["bounds"] = read_bounds(given["bounds"])
     if "penalty_factors" in given:
         given["penalty_factors"] = read_factors(given["penalty_factors"])
+    if "groups" in given:
+        given["groups"] = tuple(tuple(group.split("+")) for group in given["groups"])
     settings = Settings(**given)
     # An option that equals its default was nevertheless given.
     for name in given:

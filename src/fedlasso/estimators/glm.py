@@ -38,6 +38,9 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     penalty_factors : dict, optional
         Factors of the penalty, by name or number of the column, one for all others:
         ``{"age": 0.5}``.
+    groups : list
+        Columns that enter or leave the model together (group Lasso). An entry is one column, whose
+        levels are then a group, or a list of columns: ``["ward", ("bmi", "bmi2")]``.
     l1_ratio : float
         Fraction of the L1 penalty, as in scikit-learn's ``ElasticNet``; the rest is ridge.
     bounds : dict, optional

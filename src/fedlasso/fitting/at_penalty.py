@@ -261,6 +261,32 @@ def fit_any_loss(
     return result
 
 
+def finish(
+    search: JointSearch,
+    view: Federation,
+    strength: float,
+    uploads: float,
+    tol: float,
+    sizes: Sequence[int],
+) -> Fit:
+    """Complete the fit of a search to all rows at a penalty: by Newton, where it offers that."""
+    penalty = search.form.at(strength)
+    if penalty.offers("thresholds"):
+        return fit_any_loss(view, penalty, uploads, tol, search.state(strength), sizes)
+    search.complete(strength)
+    point = search.whole.best(penalty)
+    return Fit(
+        problem=replace(search.whole.problem, penalty=penalty),
+        method=Newton.name,
+        coefficients=point.b,
+        certificate=point.certify(penalty),
+        costs=search.whole.ledger.costs,
+        rounds=search.trips,
+        status=Status.OPTIMAL if search.has_arrived(strength) else Status.SHORT,
+        candidates=point.b[:, None],
+    )
+
+
 def fit_pooled(view: Federation, penalty: float, uploads: int = 100, tol: float = 1e-6) -> Fit:
     """Fit the pooled Lasso to a relative gap."""
     if len(view.columns) <= WIDE:
@@ -299,8 +325,8 @@ def search_and_fit(
     used = [split.name for split in search.splits]
     judged_on = _count_splits(context, splits, used, judged_on)
     curve = search.find_curve()
-    state = search.state(curve.lam) if settings.procedure is None else None
-    return fit_at(context, curve.lam, curve, plan, judged_on, state)
+    known = search if settings.procedure is None else None
+    return fit_at(context, curve.lam, curve, plan, judged_on, known)
 
 
 def _count_splits(
@@ -322,20 +348,20 @@ def fit_at(
     curve: Curve | None = None,
     plan: str = "",
     judged_on: str = HELD_OUT,
-    state: NewtonState | None = None,
+    search: JointSearch | None = None,
 ) -> Fit:
     """Fit all rows at one penalty: by a procedure, by second moments or by gradients.
 
-    `state` is where a fit by gradients goes on.
+    A fit by gradients goes on from the models of a `search`.
     """
     settings = context.settings
-    if state is None:
+    if search is None:
         context.budget.require_trips(FIT_TRIPS, "a fit at a penalty")
-    if state is None and settings.procedure is None and not settings.plain:
+    if search is None and settings.procedure is None and not settings.plain:
         tol = max(settings.tol, FINEST_GAP)
         rule = settings.rule_in_force
         search = JointSearch.open(context.standardiser, (), context.form, context.budget, tol, rule)
-        state = search.complete(strength)
+        search.complete(strength)
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
     context.budget.require(left)
@@ -348,7 +374,8 @@ def fit_at(
     elif settings.plain:
         result = fit_exactly(view, strength, left, settings.tol)
     else:
-        result = fit_any_loss(view, penalty, left, settings.tol, state, scaling.sizes)
+        assert search is not None
+        result = finish(search, view, strength, left, settings.tol, scaling.sizes)
     reason = _explain(settings, result, judged_on)
     return replace(result, reason=reason, curve=curve, plan=plan, view=view.view, scaling=scaling)
 

@@ -15,7 +15,7 @@ from fedlasso.federation import Ledger
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.budget import Budget
 from fedlasso.fitting.settings import Settings
-from fedlasso.numerics import L1, Bounds, ElasticNet, Penalty
+from fedlasso.numerics import L1, Bounds, ElasticNet, GroupL1, Penalty
 from fedlasso.sites import INTERCEPT, Scaling, Standardiser, Viewed
 
 
@@ -85,6 +85,8 @@ def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
     _check_names("keep", settings.keep, columns)
     _check_names("penalise by a factor", settings.penalty_factors, columns)
     _check_names("bound", settings.bounds, columns)
+    for group in settings.groups:
+        _check_names("group", group, columns)
     _check_names("give an interval to", settings.named, columns)
     # With an intercept per site the common one is a column of zeros.
     free = (*settings.keep, *([] if settings.site_effects else [INTERCEPT]))
@@ -97,6 +99,12 @@ def penalty_of(settings: Settings, columns: Sequence[str]) -> Penalty:
         upper = np.array([np.inf if high is None else high for _, high in ends], np.float64)
         bounds = Bounds(lower, upper)
     own = None if (weights == 1).all() else weights
+    if settings.groups:
+        places = {name: place for place, name in enumerate(columns)}
+        groups = np.arange(len(columns), dtype=np.float64)
+        for group in settings.groups:
+            groups[[places[name] for name in group]] = places[group[0]]
+        return GroupL1(1.0, own, groups=groups)
     if settings.l1_ratio == 1.0:
         return L1(1.0, own, bounds=bounds)
     return ElasticNet(1.0, own, settings.l1_ratio, bounds=bounds)

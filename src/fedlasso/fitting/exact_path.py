@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.federation import Federation, Ledger, metered
-from fedlasso.fitting.at_penalty import FINEST_GAP, fit_any_loss
+from fedlasso.fitting.at_penalty import FINEST_GAP, finish, fit_any_loss
 from fedlasso.fitting.budget import vectors_within_bytes
 from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import PathPoint
@@ -131,11 +131,11 @@ class _Joint:
 
     def fit(self, lam: float) -> PathPoint:
         """Fit at a penalty, and go on by Newton where the points do not suffice."""
-        state = self._search.complete(lam)
+        self._search.complete(lam)
         penalty = self._search.form.at(lam)
         left = self._search.budget.left
         sizes = self._scaling.sizes
-        fit = fit_any_loss(self._view, penalty, left, self._tol, state, sizes)
+        fit = finish(self._search, self._view, lam, left, self._tol, sizes)
         assert fit.certificate is not None
         loss = fit.certificate.objective - penalty.value(fit.coefficients)
         deviance = 2 * sum(sizes) * loss

@@ -198,13 +198,12 @@ class JointSearch:
         return replace(curve, fold_models=self.points.fold_models(curve.lam), risen=self.risen)
 
     @one_thread()
-    def complete(self, strength: float) -> NewtonState:
-        """Fit all rows at a penalty, and return the state from which Newton goes on if needed."""
+    def complete(self, strength: float) -> None:
+        """Fit all rows at a penalty, in so many round trips that Newton hardly has to go on."""
         for _ in range(COMPLETED):
-            if self._has_arrived(strength) or not self._may_go_on():
+            if self.has_arrived(strength) or not self._may_go_on():
                 break
             self._try({}, [strength], bent=0, all_columns=False)
-        return self.state(strength)
 
     @one_thread()
     def _search(self) -> CandidateErrors:
@@ -236,7 +235,7 @@ class JointSearch:
                 near = path.surround(judged)
                 chosen = float(judged.penalties[judged.validation.select(self.rule)])
                 polished[chosen] = polished.get(chosen, 0) + 1
-                polish = not self._has_arrived(chosen) and polished[chosen] <= POLISHED
+                polish = not self.has_arrived(chosen) and polished[chosen] <= POLISHED
             if ended and not near and not polish:
                 break
             if not self._may_go_on():
@@ -303,7 +302,7 @@ class JointSearch:
 
         return drive(steps, count)
 
-    def _has_arrived(self, strength: float) -> bool:
+    def has_arrived(self, strength: float) -> bool:
         """Return whether the fit to all rows at a penalty is complete."""
         problem = replace(self.whole.problem, penalty=self.form.at(strength))
         return Newton(tol=self.tol).arrived(problem, self.state(strength))

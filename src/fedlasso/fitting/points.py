@@ -16,8 +16,16 @@ from scipy.optimize import linprog
 
 from fedlasso.federation import Ledger
 from fedlasso.fitting.evidence import PathPoint
-from fedlasso.numerics import Array, Certificate, Penalty, certify_loss, feasible_scale
+from fedlasso.numerics import (
+    Array,
+    Certificate,
+    GroupL1,
+    Penalty,
+    certify_loss,
+    feasible_scale,
+)
 from fedlasso.numerics.certificate import settle_slopes
+from fedlasso.numerics.quadratic_groups import solve_group_step
 from fedlasso.numerics.quadratic_lasso import correct_curvature, keep_convex, solve_step
 from fedlasso.numerics.response import Places
 from fedlasso.procedures import Problem
@@ -171,7 +179,8 @@ class PointSet:
         The dual value is concave in the slopes, so that of a mixture is at least the mixture of
         values: the best mixture within the penalty's thresholds is a linear program.
         """
-        if penalty.smooth_part(best.b.size) is not None or penalty.bounds is not None:
+        smooth = penalty.smooth_part(best.b.size) is not None
+        if smooth or penalty.bounds is not None or not penalty.separable:
             return -np.inf
         near = sorted(self.known, key=lambda point: _distance(point, best))[:MIXED]
         values = np.array([point.loss - float(point.b @ point.slopes) for point in near])
@@ -215,11 +224,9 @@ class PointSet:
     def _propose(self, penalty: Penalty, others: Sequence[Point]) -> Proposal:
         p = self.problem.p
         base = self.best(penalty)
-        thresholds = penalty.thresholds(p)
         columns, H = self._curvature(base, others)
-        steep = np.abs(base.slopes) > thresholds
-        wanted = np.flatnonzero(((base.b != 0) | steep) & np.isfinite(thresholds))
-        on = np.union1d(columns[np.isfinite(thresholds[columns])], wanted)
+        wanted = np.flatnonzero((base.b != 0) | (penalty.steepness(base.slopes) > 1))
+        on = penalty.whole_groups(np.union1d(columns, wanted))
         loss = H = _spread(columns, H, on)
         if self._missed(penalty, base):
             diagonal = np.diagonal(H)
@@ -229,10 +236,12 @@ class PointSet:
         if ridges is not None:
             slopes = slopes + ridges[on] * base.b[on]
             H = H + np.diag(ridges[on])
-        bounds = None if penalty.bounds is None else penalty.bounds.part(on)
-        x, _ = solve_step(H, slopes, thresholds[on], base.b[on], bounds)
         b = base.b.copy()
-        b[on] = x
+        if isinstance(penalty, GroupL1):
+            b[on] = solve_group_step(H, slopes, penalty.part(on), base.b[on])
+        else:
+            bounds = None if penalty.bounds is None else penalty.bounds.part(on)
+            b[on], _ = solve_step(H, slopes, penalty.thresholds(p)[on], base.b[on], bounds)
         step = (b - base.b) * self._shorten(penalty, base, b)
         return Proposal(self, penalty, base.b + step, base, on, loss)
 

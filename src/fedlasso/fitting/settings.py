@@ -47,6 +47,7 @@ class Settings:
     ties : how tied survival times are treated
     keep : columns without a penalty, by the sites' names
     penalty_factors : factors of the penalty of columns, by the sites' names; one for all others
+    groups : columns that enter or leave the model together, by the sites' names
     l1_ratio : the Lasso's fraction of the penalty; the rest is an elastic net's, on squares
     bounds : a lower and an upper bound of coefficients, in the units of the sites' columns
     site_effects : whether every site has an intercept of its own, which stays there; by default if
@@ -76,6 +77,7 @@ class Settings:
     ties: Literal["efron", "breslow"] = "efron"
     keep: tuple[str, ...] = ()
     penalty_factors: dict[str, float] = field(default_factory=dict)
+    groups: tuple[tuple[str, ...], ...] = ()
     l1_ratio: float = 1.0
     site_effects: bool | None = None
     bounds: dict[str, Range] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Settings:
             folds(self.cv, self.seed)
         check_bounds(self.bounds)
         check_factors(self.penalty_factors, self.keep)
+        check_groups(self.groups, self.keep)
         check_limit("uploads", self.uploads)
         check_limit("round_trips", self.round_trips)
         problem = next(self._find_problems(), None)
@@ -119,6 +122,12 @@ class Settings:
             yield f"held-out rows choose a penalty, and one was given; {remedy}"
         if not (isinstance(self.l1_ratio, Real) and 0 < self.l1_ratio <= 1):
             yield f"`l1_ratio` is {self.l1_ratio!r}; give a fraction above 0, and 1 for the Lasso"
+        if self.groups and (self.l1_ratio != 1 or self.bounds):
+            yield "groups of columns have neither bounds nor an elastic net; omit `groups` or these"
+        if self.groups and self.infers:
+            yield "intervals and discoveries are of single columns; omit `groups`"
+        if self.groups and self.procedure is not None:
+            yield f"{self.procedure} selects single columns; omit `procedure` or `groups`"
         if self.ties not in ("efron", "breslow"):
             yield f"`ties` is {self.ties!r}; use 'efron' or 'breslow'"
         if self.site_effects and not self.intercept:
@@ -210,7 +219,7 @@ class Settings:
             return ""
         return (
             "adaptive and relaxed models need a linear model without unpenalised columns, penalty "
-            "factors, elastic net, bounds and site effects"
+            "factors, groups, elastic net, bounds and site effects"
         )
 
     @property
@@ -226,7 +235,8 @@ class Settings:
     @property
     def columns_by_name(self) -> frozenset[str]:
         """Columns that options name, so that they are predictors."""
-        return frozenset({*self.keep, *self.penalty_factors, *self.bounds, *self.named})
+        grouped = (name for group in self.groups for name in group)
+        return frozenset({*self.keep, *self.penalty_factors, *self.bounds, *self.named, *grouped})
 
     @property
     def infers_selected(self) -> bool:
@@ -275,12 +285,14 @@ class Settings:
         Only then are there second moments, adaptive and relaxed fits.
         """
         weighted = self.keep or self.penalty_factors or self.l1_ratio < 1
-        special = weighted or self.site_effects or self.bounds
+        special = weighted or self.groups or self.site_effects or self.bounds
         return self.response_family.quadratic and not special
 
     @property
     def model_name(self) -> str:
         """Name of the model at one penalty."""
+        if self.groups:
+            return "group Lasso"
         return "Lasso" if self.l1_ratio == 1 else "elastic net"
 
     @property
@@ -349,6 +361,19 @@ def check_factors(factors: Mapping[str, float], keep: Collection[str]) -> None:
             raise FedLassoError(
                 f"column {name!r} is kept without a penalty and has a penalty factor; omit one"
             )
+
+
+def check_groups(groups: Collection[tuple[str, ...]], keep: Collection[str]) -> None:
+    """Refuse columns in two groups, and unpenalised ones in any."""
+    seen: set[str] = set()
+    for name in (name for group in groups for name in group):
+        if name in seen:
+            raise FedLassoError(f"column {name!r} is in `groups` twice; name it once")
+        if name in keep:
+            raise FedLassoError(
+                f"column {name!r} is kept without a penalty and is in `groups`; omit one"
+            )
+        seen.add(name)
 
 
 def _is_bound(end: object) -> bool:

@@ -177,11 +177,10 @@ class SplitPoints:
         free = self.form.free(p)
         if trial is None:
             return self._within_room(np.flatnonzero(free)[:most])
-        thresholds = trial.penalty.thresholds(p)
-        steep = np.abs(trial.base.slopes) / np.maximum(thresholds, TINY)
+        steep = trial.penalty.steepness(trial.base.slopes)
         rank = np.where(trial.b != 0, 1.0 + np.abs(trial.b), np.minimum(steep, 1.0))
         rank = np.where(free, np.inf, rank)
-        wanted = np.flatnonzero((rank >= STEEP) & np.isfinite(thresholds))
+        wanted = np.flatnonzero(rank >= STEEP)
         steepest = wanted[np.argsort(-rank[wanted], kind="stable")]
         return np.sort(self._within_room(steepest[:most]))
 

@@ -160,6 +160,7 @@ def _settings(document: ModelDocument) -> str:
     values = asdict(settings) | {"procedure": document.procedure}
     for name in ("keep", "penalty_factors", "intervals", "bounds"):
         values[name] = ", ".join(values[name]) or None
+    values["groups"] = ", ".join(map("+".join, settings.groups)) or None
     values |= {"missing values": document.missing}
     unused = {**settings.without_effect, "validation": settings.cv}
     rows = [

@@ -94,6 +94,8 @@ def _note(document: ModelDocument) -> str:
             note += ", the mean over the sites." if document.site_effects else "."
     if settings.keep:
         note += f" Never penalised: {escape(', '.join(settings.keep))}."
+    if settings.groups:
+        note += f" Selected together: {escape(document.groups_text)}."
     if settings.bounds:
         note += f" {escape(capital(document.bounds_text))}."
     return note

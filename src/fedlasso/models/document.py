@@ -29,7 +29,7 @@ from fedlasso.tables import Schema
 Missing = Literal["refuse", "mean"]
 DIGEST = "digest"
 # Endings of model names; other names are those of procedures.
-MODEL_NAMES = ("Lasso", "elastic net")
+MODEL_NAMES = ("group Lasso", "Lasso", "elastic net")
 # What round trips and bytes were for.
 SENT = ("for the fit", "for this card", "in all")
 # Rows on which an error was measured.
@@ -282,6 +282,16 @@ class ModelDocument:
         """Whether every site has an intercept of its own."""
         decided = self.trust is not None and self.trust.site_effects
         return bool(self.settings.site_effects) or decided
+
+    @property
+    def groups_text(self) -> str:
+        """The groups of columns, and which of them are in the model."""
+        used = {row.name for row in self.coefficients}
+        texts = [
+            f"{' + '.join(group)} ({'in' if used & set(group) else 'not in'} the model)"
+            for group in self.settings.groups
+        ]
+        return "; ".join(texts)
 
     @property
     def bounds_text(self) -> str:

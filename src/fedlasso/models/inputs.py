@@ -262,6 +262,7 @@ def encode_settings(settings: Settings, schema: Schema) -> Settings:
         bounds=_encode_keys(settings.bounds, schema),
         keep=encode(settings.keep),
         penalty_factors=_encode_keys(settings.penalty_factors, schema),
+        groups=tuple(encode(group) for group in settings.groups),
         intervals=(*encode(settings.named), *selected),
     )
 

@@ -63,6 +63,8 @@ def describe_fit(document: ModelDocument) -> str:
         lines.append(f"classes: {one!r} is 1, {zero!r} is 0")
     if settings.keep:
         lines.append(f"never penalised: {', '.join(settings.keep)}")
+    if settings.groups:
+        lines.append(f"selected together: {document.groups_text}")
     if settings.bounds:
         lines.append(document.bounds_text)
     if document.site_effects:

@@ -26,6 +26,7 @@ from fedlasso.numerics.path import solve_reference as solve_reference
 from fedlasso.numerics.penalties import L1 as L1
 from fedlasso.numerics.penalties import PENALTIES as PENALTIES
 from fedlasso.numerics.penalties import ElasticNet as ElasticNet
+from fedlasso.numerics.penalties import GroupL1 as GroupL1
 from fedlasso.numerics.penalties import Penalty as Penalty
 from fedlasso.numerics.penalties import find_penalty as find_penalty
 from fedlasso.numerics.penalties import penalty_fields as penalty_fields

@@ -5,12 +5,15 @@ from typing import Any
 from fedlasso.errors import FedLassoError
 from fedlasso.numerics.machine import Array
 from fedlasso.numerics.penalties.elastic_net import ElasticNet as ElasticNet
+from fedlasso.numerics.penalties.group_l1 import GroupL1 as GroupL1
 from fedlasso.numerics.penalties.l1 import L1 as L1
 from fedlasso.numerics.penalties.penalty import Capability as Capability
 from fedlasso.numerics.penalties.penalty import Penalty as Penalty
 from fedlasso.numerics.penalties.penalty import soft_threshold as soft_threshold
 
-PENALTIES: dict[str, type[Penalty]] = {L1.name: L1, ElasticNet.name: ElasticNet}
+PENALTIES: dict[str, type[Penalty]] = {
+    penalty.name: penalty for penalty in (L1, ElasticNet, GroupL1)
+}
 
 
 def find_penalty(name: str) -> type[Penalty]:

@@ -135,6 +135,16 @@ class Penalty(ABC):
         """Return the soft thresholds of p coefficients, if the penalty is L1 plus a ridge."""
         raise self._lacks("soft thresholds")
 
+    def steepness(self, slopes: Array) -> Array:
+        """Return slopes at zero as multiples of those that the penalty holds at zero."""
+        limits = self.thresholds(slopes.size)
+        out = np.full(slopes.size, np.inf)
+        return np.asarray(np.divide(np.abs(slopes), limits, out=out, where=limits > 0))
+
+    def whole_groups(self, on: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return positions with those of all coefficients that enter a model with them."""
+        return on
+
     def smooth_part(self, p: int) -> Array | None:
         """Return the ridge penalties of p coefficients, each on half the square, if any."""
         return None
