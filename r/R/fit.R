@@ -57,7 +57,9 @@
 #' @param nfolds number of folds
 #' @param seed of the folds
 #' @param ... further parameters of the Python estimators, such as `site_effects = TRUE`,
-#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`
+#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`, or
+#'   `groups = list("ward", c("bmi", "bmi2"))`: the levels of a factor, or some columns, enter or
+#'   leave the model together (group Lasso)
 #' @return An object of class `fl_fit`, for `fl_cv()` also of class `fl_cv`. The latter has glmnet's
 #'   elements `lambda`, `cvm`, `cvsd`, `cvup`, `cvlo`, `nzero`, `lambda.min` and `lambda.1se`. It can
 #'   be stored by [saveRDS()]: without records, so that only penalties of the path can be used then.
@@ -93,8 +95,8 @@ fl_fit <- function(x, y = NULL, data = NULL, site = NULL, family = NULL, lambda 
   for (name in intersect(names(options), c("round_trips", "uploads", "min_level", "epochs"))) {
     options[[name]] <- whole(options[[name]], name)
   }
-  if (!is.null(options$na)) {
-    options$na <- as.list(options$na)
+  for (name in intersect(names(options), c("na", "groups"))) {
+    options[[name]] <- as.list(options[[name]])
   }
   response <- input$response[intersect(names(input$response), c("values", "classes", "time", "event"))]
   model <- ask("fit", family, input$rows, response, pass_roles(input$roles), options)

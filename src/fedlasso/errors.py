@@ -18,7 +18,7 @@ class FedLassoError(ValueError):
 
     @property
     def unquoted(self) -> str:
-        """The message without values from records; only this leaves a site."""
+        """The message without values or counts of records; only this leaves a site."""
         return str(self)
 
 
@@ -58,7 +58,7 @@ class Refused(FedLassoError):
 
 
 class QuotesRecords(FedLassoError):
-    """An error whose message quotes a value from a record, for the owner of the file."""
+    """An error whose message has a value or a count of records, for the owner of the file."""
 
     def __init__(self, text: str, unquoted: str) -> None:
         super().__init__(text, unquoted)

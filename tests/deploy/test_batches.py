@@ -142,11 +142,11 @@ def test_budgets_are_charged_question_by_question(tmp_path: Path) -> None:
         doors = make_doors(tables, Policy(max_numbers=3 / 120))
         network, _ = join(doors)
         if how == "batch":
-            with pytest.raises(Refused, match="may send 2% of the numbers"):
+            with pytest.raises(Refused, match="would exceed 2% of its rows"):
                 network.replies_together(asked)
         else:
             network.replies_together(asked[:3])
-            with pytest.raises(Refused, match="may send 2% of the numbers"):
+            with pytest.raises(Refused, match="would exceed 2% of its rows"):
                 network.replies(asked[3])
         sent = [(e.question, e.verdict, e.spent) for e in entries(doors["a"])]
         spent[how] = (doors["a"].lifetime.used("numbers"), sent)

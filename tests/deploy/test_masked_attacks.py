@@ -196,7 +196,7 @@ def test_rounding_by_huge_coefficients_tells_no_record(
     tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, rows = write_constant(tmp_path)
-    doors = make_doors(tables, None, authority)
+    doors = make_doors(tables, Policy(max_numbers=1e3), authority)
     # A grid that such coefficients allow is far coarser than what rounding does to rows.
     assert find_by_rounding(doors, rows, 80) == 0
     # A finer one is refused by the question alone.

@@ -120,9 +120,9 @@ def test_numbers_alone_have_no_levels_to_ask_about(tmp_path: Path) -> None:
         ),
         (
             {"u": [[1], [None, 2], [1]], "v": [["n"], ["n"], ["n", None]]},
-            "site 'b': u 20 missing; fill them, or use --missing mean",
+            "site 'b': values missing in u; fill them, or use --missing mean",
         ),
-        ({"u": [[1], [2], ["inf"]]}, "site 'c': column 'u' has 40 infinite values; correct"),
+        ({"u": [[1], [2], ["inf"]]}, "site 'c': column 'u' has infinite values; correct"),
     ],
 )
 def test_sites_that_do_not_agree_are_named_with_the_column(

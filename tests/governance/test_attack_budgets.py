@@ -71,6 +71,7 @@ def test_the_ledger_agrees_with_the_audit(tmp_path: Path) -> None:
     assert lifetime.busiest("moments") == pytest.approx(2 * P / 21)
     assert lifetime.busiest("candidates") == 4
     assert lifetime.busiest("refusals") == 1
+    assert lifetime.busiest("fit_refusals") == 1
     # Another process reads the same.
     again = Lifetime.of(audit, victim.door.records.fingerprint)
     assert [again.busiest(b) for b in BUDGETS] == [lifetime.busiest(b) for b in BUDGETS]
@@ -111,7 +112,7 @@ def test_comparisons_end_before_they_tell_a_number_of_the_site(tmp_path: Path) -
     low, high = search_variance(Victim(tmp_path / "after", X, y).opened(), 200)
     assert low <= own <= high
     assert np.log(high / low) == pytest.approx(np.log(1e12) / 2 ** Policy().max_comparisons)
-    endless = Policy(max_comparisons=10**6)
+    endless = Policy(max_comparisons=10**6, max_numbers=1e6)
     low, high = search_variance(Victim(tmp_path / "before", X, y, endless).opened(), 200)
     assert low == pytest.approx(own, rel=1e-12)
 
@@ -136,6 +137,22 @@ def test_a_file_is_closed_after_many_refusals(tmp_path: Path) -> None:
         assert victim.ask(request).text.startswith("this data file is closed after 3 refused")
     assert victim.open().text.startswith("this data file is closed")
     assert not isinstance(Victim(tmp_path, X, y, Policy(max_refusals=4)).open(), Refusal)
+
+
+def test_a_fit_is_closed_after_fewer_refusals_than_a_file(tmp_path: Path) -> None:
+    X, y = draw_records(100, P, 3)
+    policy = Policy()
+    victim = Victim(tmp_path, X, y).opened()
+    far = iter(range(100))
+    for _ in range(policy.max_fit_refusals):
+        victim.view("", np.full(P, 1e9 + next(far)))
+    assert victim.ask(Rows()).text == "this fit is closed after 10 refused questions; start another"
+    assert victim.open().text.startswith("this fit is closed")
+    # Other fits go on, until the file is closed for good.
+    victim.opened(fit="cd" * 8)
+    for _ in range(policy.max_refusals - policy.max_fit_refusals):
+        victim.view("", np.full(P, 1e9 + next(far)))
+    assert victim.open(fit="ef" * 8).text.startswith("this data file is closed after 20 refused")
 
 
 def test_views_that_did_not_leave_are_not_kept(tmp_path: Path) -> None:

@@ -209,6 +209,14 @@ def test_patients_who_change_thirds_tell_nothing(tmp_path: Path) -> None:
     assert right <= 1
 
 
+def test_events_are_counted_in_pairs(tmp_path: Path) -> None:
+    """A cell whose number of events changes by one says that a row with an event came or went."""
+    asked = victim(tmp_path, "cox")
+    seen = [asked.ask(GroupsAt(model(asked, unit), ONE, length=0.25)).events for unit in np.eye(P)]
+    assert all((np.cumsum(own, axis=1) % 2 == 0).all() for own in seen)
+    assert np.any(seen)
+
+
 def no_limits(patch: Patch) -> None:
     patch.setattr(recalibration, "LARGEST_SLOPE", np.inf)
     patch.setattr(recalibration, "LARGEST_INTERCEPT", np.inf)

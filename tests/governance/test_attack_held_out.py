@@ -98,7 +98,7 @@ def records() -> tuple[Array, Array]:
 def test_fourth_powers_would_tell_every_held_out_record(
     records: tuple[Array, Array], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = Policy(allow=("ValidationErrors",), max_candidates=10**6)
+    policy = Policy(allow=("ValidationErrors",), max_candidates=10**6, max_numbers=1e6)
     # With a secret, held-out rows are atoms of more rows than a record has numbers.
     victim = Victim(tmp_path, *records, policy, key=b"").opened()
     found, answered = attack(victim, True, 1000)
@@ -108,7 +108,7 @@ def test_fourth_powers_would_tell_every_held_out_record(
 
 @pytest.mark.standard
 def test_what_is_left_of_them_tells_none(records: tuple[Array, Array], tmp_path: Path) -> None:
-    victim = Victim(tmp_path, *records).opened()
+    victim = Victim(tmp_path, *records, Policy(max_numbers=1e6)).opened()
     refused = victim.ask(ValidationErrors(candidates(3).T.copy(), "penalty"))
     assert "does not answer ValidationErrors" in refused.text
     found, answered = attack(victim, False, 1000)
@@ -121,7 +121,7 @@ def test_what_is_left_of_them_tells_none(records: tuple[Array, Array], tmp_path:
 
 @pytest.mark.standard
 def test_rounding_alone_keeps_the_records_too(records: tuple[Array, Array], tmp_path: Path) -> None:
-    victim = Victim(tmp_path, *records, Policy(max_candidates=10**6)).opened()
+    victim = Victim(tmp_path, *records, Policy(max_candidates=10**6, max_numbers=1e6)).opened()
     found, answered = attack(victim, False, 1000)
     assert answered == 1000
     assert np.median(away(found, held_out(victim))) > 0.01

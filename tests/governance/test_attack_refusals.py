@@ -5,13 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from helpers.deploy.doors import join_doors, make_doors
 from helpers.governance.victims import Victim, draw_records
+from helpers.nets import FIT, SITES
 
+from fedlasso import FedLassoError
 from fedlasso.federation import Request
+from fedlasso.fitting import Settings
 from fedlasso.governance import Policy, policy
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.refusals import SILENCE
+from fedlasso.models import NetworkSource
 from fedlasso.numerics import Array
 from fedlasso.sites import FitAt, GradientAt, Rows
 from fedlasso.sites.views import Standardise
@@ -45,7 +51,7 @@ def search(victim: Victim) -> float:
 
 def test_overflow_told_a_patients_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "LARGEST_FLOAT", np.inf)
-    endless = Policy(max_refusals=10**6)
+    endless = Policy(max_refusals=10**6, max_fit_refusals=10**6)
     # The sum of squares of the column overflows: that is the patient, if the rest is known.
     for bmi in (170.0, 171.0):
         X, y = one_patient(bmi)
@@ -84,6 +90,60 @@ def test_two_sites_that_differ_in_one_value_refuse_alike(
         assert "answered" not in reported[0]
     if "dry_run" in rules:
         assert set(reported[0]) == {SILENCE}
+
+
+# What may be wrong with a column, by the family of a fit and the column's role in it.
+DEFECTS = [
+    ("linear", "x0", np.nan),
+    ("linear", "x0", np.inf),
+    ("linear", "y", np.nan),
+    ("linear", "y", -np.inf),
+    ("binomial", "y", 2.0),
+    ("poisson", "y", -3.0),
+    ("linear", "weights", -1.5),
+    ("linear", "weights", np.nan),
+    ("linear", "offset", np.nan),
+    ("linear", "cluster", np.nan),
+    ("cox", "event", 0.25),
+    ("cox", "y", -7.0),
+]
+
+
+@pytest.mark.parametrize(("family", "role", "value"), DEFECTS)
+def test_refused_openings_tell_no_count_and_no_value(
+    family: str, role: str, value: float, tmp_path: Path
+) -> None:
+    """Otherwise min_cell_rows would not hold for values that a fit refuses."""
+    roles = {"event": "event"} if family == "cox" else {}
+    if role in ("weights", "offset", "cluster"):
+        roles[role] = role
+    outcome: dict[str, Any] = {"target": "y"} if family != "cox" else {"time": "y"}
+    outcome |= roles
+    reported, kept = set(), set()
+    for bad in (3, 7):
+        folder = tmp_path / str(bad)
+        folder.mkdir()
+        tables = {}
+        for site in SITES:
+            X, _ = draw_records(N, P, 1)
+            frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+            frame["y"] = np.arange(N) % 2
+            for name in roles.values():
+                frame[name] = np.arange(N) % 2 + (name == "weights")
+            frame = frame.astype(float)
+            if site == "b":
+                frame.loc[: bad - 1, role] = value
+            tables[site] = folder / f"{site}.csv"
+            frame.to_csv(tables[site], index=False)
+        doors = make_doors(tables)
+        source = NetworkSource("project", FIT, **outcome)
+        with pytest.raises(FedLassoError) as refused:
+            join_doors(doors).open(source, Settings(family=family))
+        reported.add(str(refused.value))
+        kept |= {e.why for e in doors["b"].audit.entries() if e.verdict == "refused"}
+    assert len(reported) == 1
+    # The site's own audit has the number of rows.
+    assert len(kept) == 2
 
 
 def test_a_dry_run_writes_down_what_would_have_left_and_counts_nothing(tmp_path: Path) -> None:

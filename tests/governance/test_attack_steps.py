@@ -1,7 +1,11 @@
-"""A curved loss asked at very large models is a step: two gradients then differ by one record."""
+"""A curved loss asked at large models is a step: two gradients then differ by one record.
+
+Where a model is not as large, its slopes still change at a few rows alone: those beyond all others.
+"""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +26,25 @@ N, P = 80, 4
 STEEP = 1e7
 
 
-def guarded(folder: Path, loss: str = "binomial") -> tuple[GuardedSite, Array]:
+def guarded(
+    folder: Path, loss: str = "binomial", largest: float = 1.0, **rules: Any
+) -> tuple[GuardedSite, Array]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P))
+    X[np.abs(X[:, 0]).argmax(), 0] *= largest
     y = (rng.random(N) < 0.5).astype(np.float64)
     site = Site("a", X, y, loss=loss, intercept=True)
-    return GuardedSite(site, Policy(), Audit(folder / "audit.jsonl"), "ab" * 16), X
+    return GuardedSite(site, Policy(**rules), Audit(folder / "audit.jsonl"), "ab" * 16), X
+
+
+def gradient_at(site: GuardedSite, slope: float, at: float) -> Array:
+    """The gradient of a model of the first column that is one half where the column is `at`."""
+    b = np.zeros(P + 1)
+    b[0] = slope
+    b[-1] = -slope * at
+    reply = decode(site.answer_bytes(encode(GradientAt(b))))
+    assert isinstance(reply, GradientSum)
+    return reply.gradient
 
 
 def steal(site: GuardedSite) -> list[Array]:
@@ -35,23 +52,19 @@ def steal(site: GuardedSite) -> list[Array]:
     found = []
     before: Array | None = None
     for at in np.linspace(-0.3, 0.3, 60):
-        b = np.zeros(P + 1)
-        b[0] = STEEP
-        b[-1] = -STEEP * at
-        reply = decode(site.answer_bytes(encode(GradientAt(b))))
-        assert isinstance(reply, GradientSum)
+        gradient = gradient_at(site, STEEP, at)
         if before is not None:
-            moved = reply.gradient - before
+            moved = gradient - before
             # One row crossed the step: the intercept's slope changed by one.
             if abs(abs(moved[-1]) - 1) < 1e-9:
                 found.append(moved[:-1] / moved[-1])
-        before = reply.gradient
+        before = gradient
     return found
 
 
 def test_steps_told_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_checks, "MAX_PREDICTOR_RANGE", np.inf)
-    site, X = guarded(tmp_path)
+    monkeypatch.setattr(record_checks, "MAX_STEEPNESS", np.inf)
+    site, X = guarded(tmp_path, min_effective_rows=0)
     found = steal(site)
     assert len(found) >= 5
     for record in found:
@@ -59,12 +72,73 @@ def test_steps_told_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_model_that_is_a_step_is_refused(tmp_path: Path) -> None:
-    site, _ = guarded(tmp_path)
-    with pytest.raises(FedLassoError, match="the site does not answer"):
+    site, _ = guarded(tmp_path, min_effective_rows=0)
+    with pytest.raises(FedLassoError, match="too steep a model"):
         steal(site)
     # Ordinary models are answered.
     b = np.append(np.ones(P), 0.5)
     assert isinstance(decode(site.answer_bytes(encode(GradientAt(b)))), GradientSum)
+
+
+def steepest(site: GuardedSite) -> float:
+    """Bisect the largest coefficient of the first column that is answered."""
+    low, high = 1.0, 1e6
+    for _ in range(60):
+        middle = (low + high) / 2
+        try:
+            gradient_at(site, middle, 0.0)
+            low = middle
+        except FedLassoError:
+            high = middle
+    return low
+
+
+def test_where_steepness_is_refused_tells_no_value(tmp_path: Path) -> None:
+    """It was refused where linear predictors were 60 apart: the range of a column, exactly."""
+    rules = {"min_effective_rows": 0, "max_numbers": 1e6}
+    found = [steepest(guarded(tmp_path / str(k), "binomial", k, **rules)[0]) for k in (1.0, 1.7)]
+    assert found[0] == found[1] == pytest.approx(record_checks.MAX_STEEPNESS)
+
+
+def outermost(site: GuardedSite) -> list[Array]:
+    """Move a model from beyond all rows inwards until its slopes tell the first row."""
+    found = []
+    for side in (-1.0, 1.0):
+        far = gradient_at(site, 200.0, side * 10.0)
+        for at in np.linspace(4.0, 0.0, 200):
+            moved = gradient_at(site, 200.0, side * at) - far
+            if np.abs(moved[-1]) > 1e-9:
+                found.append(moved[:-1] / moved[-1])
+                break
+    return found
+
+
+def test_rows_beyond_all_others_were_told(tmp_path: Path) -> None:
+    site, X = guarded(tmp_path, min_effective_rows=0, max_numbers=1e6)
+    found = outermost(site)
+    for record, row in zip(found, (X[:, 0].argmin(), X[:, 0].argmax()), strict=True):
+        assert np.abs(record - X[row]).max() < 0.1
+
+
+def test_a_model_whose_curvature_rests_on_a_few_rows_is_refused(tmp_path: Path) -> None:
+    site, X = guarded(tmp_path, max_numbers=1e6)
+    with pytest.raises(FedLassoError, match="the site does not answer"):
+        outermost(site)
+    (entry,) = [entry for entry in site.audit.entries() if entry.verdict == "refused"]
+    assert entry.why == "a model whose curvature rests on a few rows here"
+    # What the refusal reveals is counted.
+    assert entry.spent == {"refusals": 1, "fit_refusals": 1}
+    # Models of ordinary fits rest on most rows, and are answered.
+    gradient_at(site, 2.0, 0.0)
+    # So are steep ones, if as many rows lie where they change.
+    for slope in (6.0, 12.0, 24.0):
+        w = 1 / np.cosh(slope * X[:, 0] / 2) ** 2
+        many = w.sum() ** 2 >= 10 * (w @ w)
+        if many:
+            gradient_at(site, slope, 0.0)
+        else:
+            with pytest.raises(FedLassoError, match="the site does not answer"):
+                gradient_at(site, slope, 0.0)
 
 
 def test_least_squares_has_no_steps(tmp_path: Path) -> None:
@@ -92,7 +166,7 @@ def test_sums_of_gradients_are_judged_by_the_model_they_lead_to(tmp_path: Path) 
         CompositeSteps(0.0, sums / 1000, 0 * sums, steep, 0.0, 0, 1, True),
         CompositeSteps(0.0, 0 * sums, 0 * sums, 0 * one, 0.0, 0, 1, True),
     ):
-        with pytest.raises(FedLassoError, match="the site does not answer"):
+        with pytest.raises(FedLassoError, match=r"too steep a model|the site does not answer"):
             site.answer_bytes(encode(hidden))
 
 

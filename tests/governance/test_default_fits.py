@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from helpers.deploy.doors import DoorLine, make_doors
 from helpers.governance.authority import Authority
+from helpers.natural_units import respond
 from helpers.nets import SITES, in_process, opening
 from sklearn.datasets import load_diabetes
 
@@ -105,6 +106,50 @@ def test_every_goal_on_many_columns(wide: dict[str, Path], authority: Authority 
         guarded, alone = fit_both(wide, doors, Settings(goal=goal, validation=0.2))
         assert guarded == alone
     assert doors["a"].lifetime.busiest("refusals") == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
+def test_curved_fits_on_many_columns_go_on_without_further_second_derivatives(
+    family: str, tmp_path: Path
+) -> None:
+    """A second fit of the same file selects other columns, whose second derivatives are refused."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((240, 300))
+    names = [f"x{k}" for k in range(300)]
+    tables: dict[str, Path] = {}
+    for k, site in enumerate(SITES):
+        own = X[k::3]
+        frame = pd.DataFrame(own, columns=names)
+        for target, first in (("y", 0), ("z", 40)):
+            eta = own[:, first : first + 6].sum(axis=1)
+            frame[target] = respond(family, eta, np.random.default_rng(k + first))
+        if family == "cox":
+            for target in ("y", "z"):
+                frame[f"{target} event"] = (frame[target] > 0).astype(int)
+                frame[target] = frame[target].abs()
+        tables[site] = tmp_path / f"{site}.csv"
+        frame.to_csv(tables[site], index=False)
+    policy = Policy(max_numbers=9.0, max_candidates=5000)
+    doors = make_doors(tables, policy, Authority(tmp_path / "authority"))
+    refused = []
+    for target in ("y", "z"):
+        network = Network(DoorLine(doors), list(doors), 10.0)
+        roles: dict[str, Any] = (
+            {"time": target, "event": f"{target} event"} if family == "cox" else {}
+        )
+        roles = roles or {"target": target}
+        settings = Settings(family=family)
+        asked = NetworkSource("project", secrets.token_hex(16), columns=tuple(names), **roles)
+        source = network.open(asked, settings)
+        assert source.schema is not None
+        model = make_model(Ledger(network), settings, source.schema)
+        assert model.certificate is not None
+        # Without second derivatives the second fit may use up its uploads.
+        assert model.certificate.relative_gap <= 1e-6
+        entries = [e for e in doors["a"].audit.entries() if e.verdict == "refused"]
+        refused.append(sum(e.question == "CurvatureAt" for e in entries))
+    assert refused[0] == 0 < refused[1]
 
 
 def test_discoveries_on_diabetes(diabetes: dict[str, Path], authority: Authority | None) -> None:

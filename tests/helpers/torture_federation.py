@@ -18,6 +18,7 @@ from helpers.nets import COLUMNS, SITES, in_process, same_files, share_key, writ
 
 from fedlasso.deploy.kit import open_audit
 from fedlasso.deploy.nvflare.line import connect
+from fedlasso.deploy.nvflare.local import START
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Exchange
@@ -79,14 +80,19 @@ def main() -> int:
         policy = Path(base) / "policy.toml"
         single = ("LargestEigenvalue", *Policy().single)
         # Twenty kills ask more of one data file than years of fits do.
-        policy.write_text(f"single = {list(single)}\nmax_numbers = 1e6\nmax_refusals = 10000\n")
+        policy.write_text(
+            f"single = {list(single)}\nmax_numbers = 1e6\n"
+            "max_refusals = 10000\nmax_fit_refusals = 10000\n"
+        )
         local = Breakable(Path(base) / "project", tables, policy)
         share_key(local)
         with local:
             while kills < options.kills:
                 settings = SETTINGS[fits % len(SETTINGS)]
                 out = Path(base) / f"model{fits}"
-                source = NetworkSource(str(local.folder), "", "y", COLUMNS, timeout=12)
+                # Who was killed is noticed because the server counts it no longer; a busy machine
+                # may take long to answer.
+                source = NetworkSource(str(local.folder), "", "y", COLUMNS, timeout=START)
                 begin_plan(out, FitPlan(settings, source))
                 for _ in range(rng.randint(1, 4)):
                     report = attempt(local, out, rng)
@@ -96,7 +102,7 @@ def main() -> int:
                     local.revive()
                     if report.endswith("finished") or kills == options.kills:
                         break
-                run_plan(out, connect, start=90)
+                run_plan(out, connect, start=START)
                 alone = Path(base) / f"alone{fits}"
                 write_model(alone, make_model(in_process(tables), settings, schema))
                 assert same_files(out, alone)

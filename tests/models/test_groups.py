@@ -152,5 +152,6 @@ def test_what_groups_do_not_go_with_is_refused(options: dict[str, object], words
 
 def test_a_group_of_a_column_that_nobody_has_is_refused() -> None:
     table = draw_wards().drop(columns="sick")
-    with pytest.raises(FedLassoError, match="'wrd'"):
-        FederatedLasso(groups=["wrd"]).fit(table.drop(columns="y"), table.y)
+    for groups, words in ((["wrd"], "'wrd'"), ("ward", "groups is 'ward'; give a list")):
+        with pytest.raises(FedLassoError, match=words):
+            FederatedLasso(groups=groups).fit(table.drop(columns="y"), table.y)

@@ -136,3 +136,28 @@ test_that("a check lists what must be mended", {
   expect_true(file.exists(page))
   expect_error(fl_check(1:3, target = "mpg"), "neither a data frame nor the names of files")
 })
+
+test_that("columns of a group enter together, with the slopes of a group Lasso", {
+  needs_python()
+  drawn <- draw("gaussian")
+  own <- fit_drawn(drawn, "gaussian", groups = list(c("v1", "v4"), c("v5", "v6")))
+  scale <- sqrt(colMeans(sweep(drawn$x, 2, colMeans(drawn$x))^2))
+  b <- coef(own)[-1, 1] * scale
+  left <- drawn$y - predict(own, drawn$x)
+  slopes <- colMeans(scale(drawn$x, scale = scale) * left)
+  for (group in list(c("v1", "v4"), c("v5", "v6"), "v2", "v3")) {
+    limit <- 0.05 * sqrt(length(group))
+    size <- sqrt(sum(b[group]^2))
+    if (size > 0) {
+      expect_equal(slopes[group], limit * b[group] / size, tolerance = 1e-6, ignore_attr = TRUE)
+    } else {
+      expect_lte(sqrt(sum(slopes[group]^2)), limit)
+    }
+  }
+  expect_true(all(b[c("v1", "v4")] != 0))
+  words <- utils::capture.output(summary(own))
+  expect_true(any(grepl("selected together: v1 + v4 (in the model)", words, fixed = TRUE)))
+  table <- data.frame(drawn$x, ward = factor(rep(c("a", "b", "c"), 80)), y = drawn$y)
+  levels <- coef(fl_fit(y ~ ., data = table, site = drawn$site, lambda = 0.01, groups = "ward"))
+  expect_length(unique(levels[grepl("ward", rownames(levels)), 1] == 0), 1)
+})

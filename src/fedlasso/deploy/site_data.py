@@ -17,7 +17,7 @@ import fedlasso.fitting
 import fedlasso.procedures  # noqa: F401
 from fedlasso import tables
 from fedlasso.deploy.schemas import read_outcome_of, read_schema, read_settings_of, write_schema
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.governance.door_messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
@@ -140,7 +140,12 @@ class TableRecords:
                     raise FedLassoError(f"column {column.name!r} has {rows}; start a new fit")
             (part,) = tables.encode_file(file, schema)
         if part.missing and opening.missing == "refuse":
-            raise FedLassoError(f"{part.gaps} missing; fill them, or use --missing mean")
+            names = ", ".join(part.missing)
+            remedy = "fill them, or use --missing mean"
+            raise QuotesRecords(
+                f"{part.gaps} missing; {remedy}",
+                f"site {name!r}: values missing in {names}; {remedy}",
+            )
         secret = b""
         if self._secret:
             secret = hmac.digest(self._secret, f"splits of {self.fingerprint}".encode(), "sha256")
@@ -162,8 +167,9 @@ class TableRecords:
                 self._reading = (name, na)
             yield self._file
         except FedLassoError as error:
-            text = error.unquoted.replace(str(self._path), f"site {name!r}")
-            raise FedLassoError(text) from None
+            site = f"site {name!r}"
+            texts = [text.replace(str(self._path), site) for text in (str(error), error.unquoted)]
+            raise QuotesRecords(*texts) from None
         # A large file was read again; it must still be the one that was fingerprinted.
         self.check_unchanged()
 

@@ -347,15 +347,18 @@ class FederatedEstimator(FittedSurface):
         columns = tuple(name for name in columns if name != INTERCEPT)
         values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
         values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
-        groups = [[group] if _is_one(group) else group for group in self.groups or ()]
+        given = () if self.groups is None else self.groups
+        if isinstance(given, str):
+            raise FedLassoError(f"groups is {given!r}; give a list, as ['ward', ('bmi', 'bmi2')]")
+        groups = [[group] if _is_one(group) else group for group in given]
         values["groups"] = tuple(_names_of("groups", group, columns) for group in groups)
         for name, example in _BY_COLUMN.items():
-            given = getattr(self, name) or {}
-            if not isinstance(given, Mapping):
-                raise FedLassoError(f"{name} is {given!r}; give a dict, as {example}")
+            by_column = getattr(self, name) or {}
+            if not isinstance(by_column, Mapping):
+                raise FedLassoError(f"{name} is {by_column!r}; give a dict, as {example}")
             # Column names may not be known yet.
-            named = _names_of(name, given, columns)
-            values[name] = dict(zip(named, given.values(), strict=bool(columns)))
+            named = _names_of(name, by_column, columns)
+            values[name] = dict(zip(named, by_column.values(), strict=bool(columns)))
         known = {own.name for own in fields(Settings)}
         own = {name: value for name, value in values.items() if name in known}
         return Settings(family=self.family.name, **own)

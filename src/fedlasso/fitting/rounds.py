@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fedlasso.errors import RefusalCode, Refused
 from fedlasso.federation import Costs, Federation, Ledger, Request, metered
 from fedlasso.federation.federation import exchange
 from fedlasso.numerics import Array, one_thread
@@ -97,9 +98,16 @@ class Run(Generic[S]):
     @one_thread()
     def _advance(self, stop: Stop) -> bool:
         request = self._next(stop)
-        if request is not None:
+        if request is None:
+            return False
+        try:
             self._take(self.ledger.total(request))
-        return request is not None
+        except Refused as refusal:
+            instead = self.procedure.without_moments()
+            if refusal.code is not RefusalCode.NO_MOMENTS or instead is None:
+                raise
+            self.procedure = instead
+        return True
 
     def until(self, stop: Stop) -> S:
         """Go on to the end and return the last state."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedlasso.errors import RefusalCode, Refused
 from fedlasso.federation import Prepared, Request
 from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.fold_models import FoldModels
@@ -88,12 +89,16 @@ class SplitPoints:
     whole : points on all rows
     form : the penalty at strength one
     others : points on rows of which none are held out
+    bent : columns of which second derivatives were asked
+    no_moments : whether a site refuses any further second derivatives
     """
 
     splits: list[JudgedSplit]
     whole: PointSet
     form: Penalty
     others: list[PointSet] = field(default_factory=list)
+    bent: Places = field(default_factory=lambda: np.arange(0), init=False)
+    no_moments: bool = field(default=False, init=False)
 
     @property
     def everywhere(self) -> list[PointSet]:
@@ -137,9 +142,10 @@ class SplitPoints:
             own = [points.propose(penalty, self.curved) for penalty in penalties]
             trials.append(own)
             one = Asked(points, np.column_stack([trial.b for trial in own]))
-            if points is self.whole and bent is not None:
+            if points is self.whole and bent is not None and not self.no_moments:
                 columns = self.choose_columns(own[bent], all_columns)
-                one = replace(one, columns=columns, bent=bent)
+                self.bent = np.union1d(self.bent, columns)
+                one = replace(one, columns=columns if columns.size else None, bent=bent)
             asked.append(one)
         found = yield from self.ask(asked)
         for own, points_found in zip(trials, found, strict=True):
@@ -170,19 +176,38 @@ class SplitPoints:
         most = self.most_columns
         free = self.form.free(p)
         if trial is None:
-            return np.flatnonzero(free)[:most]
+            return self._within_room(np.flatnonzero(free)[:most])
         steep = trial.penalty.steepness(trial.base.slopes)
         rank = np.where(trial.b != 0, 1.0 + np.abs(trial.b), np.minimum(steep, 1.0))
         rank = np.where(free, np.inf, rank)
         wanted = np.flatnonzero(rank >= STEEP)
         steepest = wanted[np.argsort(-rank[wanted], kind="stable")]
-        return np.sort(steepest[:most])
+        return np.sort(self._within_room(steepest[:most]))
+
+    def _within_room(self, columns: Places) -> Places:
+        """Leave out the last columns if with all asked before they are more than half the rows."""
+        new = ~np.isin(columns, self.bent)
+        return columns[~new | (np.cumsum(new) <= self.half_the_rows - self.bent.size)]
 
     def _split_of(self, points: PointSet) -> JudgedSplit | None:
         return next((split for split in self.splits if split.points is points), None)
 
     def ask(self, asked: Sequence[Asked]) -> Dialogue[list[list[Point]]]:
-        """Ask about models on several sets of rows, in one round trip."""
+        """Ask about models on several sets of rows, in one round trip.
+
+        Sites that have sent second moments of other columns before may refuse further ones; the fit
+        then goes on by gradients.
+        """
+        try:
+            return (yield from self._ask_once(asked))
+        except Refused as refusal:
+            bent = any(one.columns is not None for one in asked)
+            if refusal.code is not RefusalCode.NO_MOMENTS or not bent:
+                raise
+        self.no_moments = True
+        return (yield from self._ask_once([replace(one, columns=None) for one in asked]))
+
+    def _ask_once(self, asked: Sequence[Asked]) -> Dialogue[list[list[Point]]]:
         questions: list[Prepared] = []
         owed: list[tuple[JudgedSplit, int]] = []
         for place, one in enumerate(asked):

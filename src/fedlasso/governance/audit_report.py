@@ -37,6 +37,7 @@ _BUDGET_TEXTS: dict[BudgetName, str] = {
     "candidates": "models evaluated on the most used set of held-out rows",
     "comparisons": "numbers that the site's noise was compared with",
     "refusals": "refusals that depend on the records",
+    "fit_refusals": "refusals that depend on the records, in the fit with most of them",
 }
 
 

@@ -140,8 +140,9 @@ class Door:
         except Exception as error:
             key = _opening_scope(request, Rare()) if isinstance(request, AboutColumns) else ""
             entry = replace(entry, sites=self._members)
+            fit = getattr(request, "fit", "")
             raise refuse(
-                error, entry, self.policy, self.audit, key, lambda: self.lifetime
+                error, entry, self.policy, self.audit, key, lambda: self.lifetime, fit
             ) from None
         # The guard audits questions to the site.
         if asked:
@@ -211,7 +212,7 @@ class Door:
 
     def _describe(self, request: DescribeColumns | FindOthers) -> Reply:
         """Describe columns, if the policy allows it and the operator approves."""
-        check_open(self.lifetime, self.policy)
+        check_open(self.lifetime, self.policy, request.fit)
         _check_identity(request.fit)
         check_columns(self.records, self.policy, request)
         rare = self.policy.rare
@@ -231,7 +232,7 @@ class Door:
         return reply
 
     def _open(self, opening: Open) -> door_messages.Opened:
-        check_open(self.lifetime, self.policy)
+        check_open(self.lifetime, self.policy, opening.fit)
         if len(set(opening.sites)) < self.policy.min_sites:
             required = f"the policy here requires at least {self.policy.min_sites}"
             raise FedLassoError(f"the fit has {len(set(opening.sites))} sites, but {required}")

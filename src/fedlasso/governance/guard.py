@@ -26,6 +26,7 @@ from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import Masks
 from fedlasso.governance.policy import Policy, values_of
 from fedlasso.governance.record_checks import (
+    check_effective_rows,
     check_means,
     check_powers,
     check_reach,
@@ -147,7 +148,7 @@ class GuardedSite:
     ) -> bytes:
         entry = self._blank(data)
         try:
-            check_open(self._ledger, self.policy)
+            check_open(self._ledger, self.policy, self.fit)
             request, entry, unnumbered = self._read_question(data, entry, request)
             # The state from earlier rounds is part of the question.
             bound = unnumbered + self._history(request)
@@ -160,7 +161,9 @@ class GuardedSite:
             spent = self._ledger.charge(charges, self._limits)
         except Exception as error:
             key = short_hash(self.scope, entry.asked)
-            raise refuse(error, entry, self.policy, self.audit, key, lambda: self._ledger) from None
+            raise refuse(
+                error, entry, self.policy, self.audit, key, lambda: self._ledger, self.fit
+            ) from None
         if isinstance(request, Standardise):
             self.site.keep_view(request.name, request)
         entry = replace(entry, spent=spent)
@@ -222,6 +225,7 @@ class GuardedSite:
         self._check_alone(request)
         self._check_site_weights(request)
         self.policy.check(request, self.site)
+        check_steepness(self.site, request, self._total_rows)
         charges = self._charges(request, digest)
         self._ledger.check(charges, self._limits)
         check_means(self.site, request)
@@ -229,7 +233,7 @@ class GuardedSite:
             check_powers(self.site, request)
         if request.reach and request.on:
             check_reach(self.site, request)
-        check_steepness(self.site, request)
+        check_effective_rows(self.site, request, self.policy.min_effective_rows)
         try:
             if self._last is None or self._last[0] != digest:
                 self._last = (digest, seal(self._answer(request)))
@@ -240,6 +244,11 @@ class GuardedSite:
         charges.append(Charge("numbers", self._key(digest, answer), self._count(reply)))
         self._ledger.check(charges, self._limits)
         return reply, answer, charges
+
+    @property
+    def _total_rows(self) -> float:
+        """The rows of all sites whose sums are masked together; infinite if sums are clear."""
+        return self.site.table.n + sum(self.masks.other_rows) if self.masks else np.inf
 
     def _count(self, reply: Reply) -> float:
         """Return the numbers of a reply as a fraction of the entries that they are about."""

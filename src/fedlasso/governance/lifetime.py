@@ -24,7 +24,9 @@ from fedlasso.governance.audit import Audit, lock_file
 from fedlasso.governance.counting import fraction_text
 from fedlasso.sites.moment_rules import too_few_rows
 
-BudgetName = Literal["numbers", "splits", "moments", "candidates", "comparisons", "refusals"]
+BudgetName = Literal[
+    "numbers", "splits", "moments", "candidates", "comparisons", "refusals", "fit_refusals"
+]
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 
@@ -147,17 +149,19 @@ def _place(charge: Charge) -> tuple[str, str, str]:
 
 
 _EXHAUSTED: dict[BudgetName, str] = {
-    "numbers": "this data file may send {} of the numbers that it holds, rows times columns, over "
-    "all fits, and this question would exceed that; enough numbers determine the records",
-    "splits": "the rows of this data file have been cut in {} ways over all fits, and the policy "
-    "here allows no more; use the cluster column of earlier fits, or none",
+    "numbers": "the numbers sent from this data file over all fits would exceed {} of its rows "
+    "times columns, and enough numbers determine the records; only the site's operator can raise "
+    "max_numbers in policy.toml",
+    "splits": "the rows of this data file have been cut in {} ways over all fits, and max_splits "
+    "allows no more; use the cluster column of earlier fits, or none",
     "moments": "",
-    "candidates": "{} models have been evaluated on these held-out rows over all fits, and the "
-    "policy here allows no more; hold out other rows",
-    "comparisons": "this data file has been compared with {} numbers over all fits, and the policy "
-    "here allows no more; enough of them would disclose the site's own number",
+    "candidates": "{} models have been evaluated on these held-out rows over all fits, and "
+    "max_candidates allows no more; hold out other rows",
+    "comparisons": "this data file has been compared with {} numbers over all fits, and "
+    "max_comparisons allows no more; enough of them would disclose the site's own number",
     "refusals": "this data file is closed after {} refused questions, until the site's operator "
     "raises max_refusals",
+    "fit_refusals": "this fit is closed after {} refused questions; start another",
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fedlasso.federation.messages import questions, roles
 from fedlasso.governance.audit import Entry
+from fedlasso.governance.counting import fraction_of
 from fedlasso.governance.membership import ACCEPTED, OPENED
 
 # Roles of numbers that make a question one about a model of the coordinator's choice.
@@ -41,8 +42,8 @@ class FileSummary:
     @property
     def percent(self) -> float | None:
         """Numbers sent per value of the file, in percent; None if no fit was opened."""
-        values = self.rows * len(self.columns)
-        return 100 * self.numbers / values if values else None
+        known = self.rows and self.columns
+        return 100 * fraction_of(self.numbers, self.rows, len(self.columns)) if known else None
 
 
 def at_chosen_model(question: str) -> bool:

@@ -65,6 +65,8 @@ class Policy:
     Attributes
     ----------
     min_rows : minimum training rows of an answer
+    min_effective_rows : minimum rows that the curvature of a curved loss rests on at any model,
+        (sum w)^2 / sum w^2, or half of all
     min_validation_rows : minimum held-out rows of a validation error, and rows of a batch
     min_cell_rows : minimum rows in which a column differs from its commonest value, unless it does
         not differ at all
@@ -86,6 +88,7 @@ class Policy:
     max_candidates : models evaluated on one set of held-out rows in a data file's lifetime
     max_comparisons : numbers that a data file's noise may be compared with in its lifetime
     max_refusals : refusals that depend on the records, after which a data file is closed
+    max_fit_refusals : the same in one fit, after which that fit is closed
     max_steps : local steps (times the vectors side by side) or grid points of one question
     max_bytes : maximum length of a question
     dry_run : audit what would leave, and refuse it
@@ -94,6 +97,7 @@ class Policy:
     """
 
     min_rows: WholeNumber = 20
+    min_effective_rows: WholeNumber = 10
     min_validation_rows: WholeNumber = 10
     min_cell_rows: WholeNumber = 5
     min_part_cell_rows: WholeNumber = 2
@@ -108,11 +112,12 @@ class Policy:
     pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
     max_active_per_row: Ratio = 5.0
-    max_numbers: Ratio = 9.0
+    max_numbers: Ratio = 1.0
     max_splits: WholeNumber = 2
     max_candidates: WholeNumber = 500
     max_comparisons: WholeNumber = 20
-    max_refusals: WholeNumber = 50
+    max_refusals: WholeNumber = 20
+    max_fit_refusals: WholeNumber = 10
     max_steps: WholeNumber = 1000
     max_bytes: WholeNumber = 64 << 20
     dry_run: Switch = False

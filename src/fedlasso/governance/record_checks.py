@@ -19,13 +19,16 @@ from fedlasso.numerics import Table, find_loss
 from fedlasso.numerics.table import find_far
 from fedlasso.sites import Site
 from fedlasso.sites.fold_assignment import few_apart
+from fedlasso.sites.recalibration import rests_on_many
+from fedlasso.sites.rows import INTERCEPT
 from fedlasso.sites.views import Standardise
 
 # Maximum mean of a view, in multiples of the column's size up to a power of two: records minus a
 # larger mean would be rounded, and sums over rounded records count rows.
 MAX_MEAN = 64.0
-# Maximum range of the linear predictors for a curved loss: e^-30 is above the rounding of sums.
-MAX_PREDICTOR_RANGE = 60.0
+# Maximum sum of coefficients' sizes, times the root mean squares of their columns, for a curved
+# loss. Fits of wide tables reach 100, as powers of two bound the columns.
+MAX_STEEPNESS = 256.0
 
 
 class DataFile(Protocol):
@@ -144,21 +147,37 @@ def check_reach(site: Site, request: Request[Any]) -> None:
         raise FedLassoError(f"{name}: the reach is too small for the numbers in the question")
 
 
-def check_steepness(site: Site, request: Request[Any]) -> None:
-    """Refuse a model whose linear predictors here have too large a range for a curved loss.
+def check_steepness(site: Site, request: Request[Any], rows: float) -> None:
+    """Refuse models that are too steep for a curved loss: its slopes would be steps.
 
-    The slope of such a loss is almost constant far from zero. If it is for all rows but one, two
-    sums disclose that row.
+    Only the question counts: its coefficients, and the sizes that its view announces for the
+    columns over at most so many `rows` of all sites; without a view, columns count as of size one.
     """
     if find_loss(site.loss).quadratic:
         return
-    design = site.view(request.on).training.design
-    for points in request.points():
-        for b in np.atleast_2d(points.T):
-            width = np.ptp(design.product(np.ascontiguousarray(b)))
-            # Written so that a NaN is refused.
-            if not width <= MAX_PREDICTOR_RANGE:
-                raise Withheld("a model whose linear predictors are too far apart for this loss")
+    magnitudes = site.view(request.on).magnitudes
+    sizes = np.ldexp(1.0, magnitudes.columns) / np.sqrt(min(4.0**magnitudes.rows, rows))
+    sizes[[name == INTERCEPT for name in site.columns]] = 0.0
+    for models in request.points():
+        # Written so that a NaN is refused.
+        if not (np.abs(models).T @ sizes <= MAX_STEEPNESS).all():
+            remedy = "use a larger penalty, or fewer columns"
+            raise FedLassoError(f"{type(request).__name__}: too steep a model; {remedy}")
+
+
+def check_effective_rows(site: Site, request: Request[Any], fewest: float) -> None:
+    """Refuse models at which a curved loss has its curvature in a few of the rows.
+
+    Sums at such models differ by what those rows hold.
+    """
+    if find_loss(site.loss).quadratic or request.discloses.held_out:
+        return
+    sample = site.view(request.on).training
+    for models in request.points():
+        for b in np.atleast_2d(models.T):
+            eta = sample.predictor(np.ascontiguousarray(b))
+            if not rests_on_many(sample.loss.row_curvature(eta, sample.response), fewest):
+                raise Withheld("a model whose curvature rests on a few rows here")
 
 
 def check_means(site: Site, request: Request[Any]) -> None:

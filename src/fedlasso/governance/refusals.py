@@ -7,7 +7,7 @@ from typing import TypeVar
 from fedlasso.errors import FedLassoError, Refused, code_of
 from fedlasso.federation.checking import LONGEST_REFUSAL
 from fedlasso.governance.audit import Audit, Entry
-from fedlasso.governance.lifetime import Charge, Lifetime
+from fedlasso.governance.lifetime import BudgetName, Charge, Lifetime
 from fedlasso.governance.policy import Policy
 
 T = TypeVar("T")
@@ -22,7 +22,14 @@ class Withheld(Exception):
 
 
 class CorrectableRefusal(Refused):
-    """A refusal that names columns and counts, so that the coordinator can correct the fit."""
+    """A refusal that names columns, so that the coordinator can correct the fit.
+
+    Counts and values are in `full` only, which stays in the audit.
+    """
+
+    def __init__(self, text: str, full: str = "") -> None:
+        super().__init__(text)
+        self.full = full or text
 
 
 def error_text(error: Exception, what: str = "the site") -> str:
@@ -43,25 +50,38 @@ def public_refusal(error: Exception, policy: Policy) -> Refused:
 
 
 def refuse(
-    error: Exception, entry: Entry, policy: Policy, audit: Audit, key: str, ledger: FindLedger
+    error: Exception,
+    entry: Entry,
+    policy: Policy,
+    audit: Audit,
+    key: str,
+    ledger: FindLedger,
+    fit: str,
 ) -> Refused:
     """Audit a refusal, charge it if it depends on the records, and return its public form."""
     spent: dict[str, float] = {}
     # A refusal for such a reason by itself discloses something about the records.
     depends = isinstance(error, CorrectableRefusal) or not isinstance(error, FedLassoError)
     if key and depends and not policy.dry_run:
-        spent = ledger().charge([Charge("refusals", key, 1)], {})
+        charges = [Charge("refusals", key, 1), Charge("fit_refusals", key, 1, fit)]
+        spent = ledger().charge(charges, {})
     why = error_text(error, entry.question)
+    if isinstance(error, CorrectableRefusal):
+        why = error.full[:LONGEST_REFUSAL]
     # Nothing left, so the entry has no hash.
     audit.write(replace(entry, verdict="refused", why=why, spent=spent, sha256=""))
     return public_refusal(error, policy)
 
 
-def check_open(lifetime: Lifetime, policy: Policy) -> None:
-    """Refuse every question about a data file once its budget of refusals is used."""
-    used = lifetime.used("refusals")
-    if used and used >= policy.max_refusals:
-        lifetime.check([Charge("refusals", "", 1)], {"refusals": policy.max_refusals})
+def check_open(lifetime: Lifetime, policy: Policy, fit: str) -> None:
+    """Refuse every question of a fit, or about a data file, once its refusals are used."""
+    limits: dict[BudgetName, float] = {
+        "refusals": policy.max_refusals,
+        "fit_refusals": policy.max_fit_refusals,
+    }
+    for charge in (Charge("refusals", "", 1), Charge("fit_refusals", "", 1, fit)):
+        if lifetime.used(charge.budget, charge.within) > 0:
+            lifetime.check([charge], limits)
 
 
 def read_records(read: Callable[[], T]) -> T:
@@ -69,4 +89,4 @@ def read_records(read: Callable[[], T]) -> T:
     try:
         return read()
     except FedLassoError as error:
-        raise CorrectableRefusal(error.unquoted) from None
+        raise CorrectableRefusal(error.unquoted, str(error)) from None

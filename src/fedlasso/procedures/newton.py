@@ -20,7 +20,7 @@ The best dual value is a lower bound on the objective for the rest of the fit.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,8 +64,12 @@ STALLS = 3
 
 @dataclass(frozen=True)
 class Newton(UntilCertified[NewtonState]):
-    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used."""
+    """Newton, the pooled optimum of every loss and elastic net; ``epochs`` is not used.
 
+    With `diagonal` no second derivatives in two columns are requested.
+    """
+
+    diagonal: bool = False
     name = "Newton"
     losses = "any smooth"
     needs = ("thresholds", "dual_limit")
@@ -100,6 +104,9 @@ class Newton(UntilCertified[NewtonState]):
         steps = {"look": self._look, "settle": self._settle, "bound": self._bound}
         return steps.get(state.step, self._judge)(problem, state, total)
 
+    def without_moments(self) -> Self | None:
+        return None if self.diagonal else replace(self, diagonal=True)
+
     def models(self, problem: Problem, state: NewtonState) -> Array:
         return state.b[:, None]
 
@@ -124,9 +131,9 @@ class Newton(UntilCertified[NewtonState]):
     def _ask_curvature(self, problem: Problem, state: NewtonState) -> CurvatureAt:
         """Request the block of second derivatives of new columns, or if large, its diagonal."""
         whole = CurvatureAt(state.b, state.A, state.curved)
-        if state.curved == 0 and state.slow:
-            return whole
-        return whole if whole.count() <= BLOCK * problem.p else replace(whole, alone=True)
+        again = state.curved == 0 and state.slow
+        block = not self.diagonal and (again or whole.count() <= BLOCK * problem.p)
+        return whole if block else replace(whole, alone=True)
 
     def _judge(self, problem: Problem, state: NewtonState, total: Any) -> NewtonState:
         """Accept the trial model, or halve the step."""

@@ -186,6 +186,10 @@ class Procedure(ABC, Generic[S]):
         """Return whether the procedure has ended."""
         return False
 
+    def without_moments(self) -> Self | None:
+        """Return a form that goes on without second moments, which sites refuse; None if none."""
+        return None
+
 
 @dataclass(frozen=True)
 class UntilCertified(Procedure[S]):

@@ -56,7 +56,9 @@ def derive(loss: Loss, scores: Array, response: Response, at: Array) -> Derivati
     curvature = np.zeros((len(at), 3))
     for k, point in enumerate(at):
         eta = response.offset + V @ point
-        if not loss.quadratic and not rests_on_many(loss.row_curvature(eta, response)):
+        if not loss.quadratic and not rests_on_many(
+            loss.row_curvature(eta, response), EFFECTIVE_ROWS
+        ):
             continue
         H = V.T @ loss.curve(eta, response, V)
         terms = loss.slopes(eta, response)
@@ -70,10 +72,16 @@ def derive(loss: Loss, scores: Array, response: Response, at: Array) -> Derivati
     return slopes, curvature
 
 
-def rests_on_many(weights: Array) -> bool:
-    """Return whether weights are those of enough effective rows, (sum w)^2 / sum w^2."""
-    least = min(EFFECTIVE_ROWS, len(weights) / 2)
-    return float(weights.sum()) ** 2 >= least * float(weights @ weights)
+def rests_on_many(weights: Array, fewest: float) -> bool:
+    """Return whether weights are those of enough effective rows, (sum w)^2 / sum w^2.
+
+    So many rows are enough, or half of all.
+    """
+    if fewest <= 0:
+        return True
+    squares = float(weights @ weights)
+    enough = float(weights.sum()) ** 2 >= min(fewest, len(weights) / 2) * squares
+    return squares > 0 and enough
 
 
 def round_to(numbers: Array, sizes: Array) -> Array:

@@ -96,18 +96,20 @@ def check_response(
     """Return responses with their weights and offsets, once they fit the loss."""
     misfits = y[loss.find_misfits(y)]
     if misfits.size:
-        found = f"{misfits.size} responses do not fit the {loss.name} loss, such as {misfits[0]:g}"
-        raise _error(site, f"{found}; give {loss.wants}")
+        what = f"responses do not fit the {loss.name} loss"
+        found = f"{misfits.size} {what}, such as {misfits[0]:g}"
+        raise _error(site, f"{found}; give {loss.wants}", f"some {what}; give {loss.wants}")
     response = Response.of(y, weights, offset)
     for what, own in (("weights", response.weights), ("offset", response.offset)):
         if own.shape != y.shape:
             raise _error(site, f"{what} have shape {own.shape} for {len(y)} rows; give one per row")
         if bad := int((~np.isfinite(own)).sum()):
-            raise _error(site, f"{what} has {bad} missing or infinite values; remove or fill them")
+            found = "missing or infinite values; remove or fill them"
+            raise _error(site, f"{what} has {bad} {found}", f"{what} has {found}")
         check_size(f"site {site!r}: {what}", own)
     if bad := int((response.weights <= 0).sum()):
-        remedy = "give positive weights, or leave those rows out"
-        raise _error(site, f"{bad} weights are not above zero; {remedy}")
+        found = "weights are not above zero; give positive weights, or leave those rows out"
+        raise _error(site, f"{bad} {found}", f"some {found}")
     return response
 
 
@@ -118,12 +120,15 @@ def check_clusters(site: str, clusters: ArrayLike, rows: int) -> Places:
         raise _error(site, f"clusters have shape {labels.shape} for {rows} rows; give one per row")
     # A NaN and None differ from themselves or are None.
     if bad := int(sum(label is None or label != label for label in labels.tolist())):
-        raise _error(site, f"clusters are missing in {bad} rows; fill them, or remove those rows")
+        found = "rows; fill them, or remove those rows"
+        what = "clusters are missing in"
+        raise _error(site, f"{what} {bad} {found}", f"{what} some {found}")
     return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
 
 
-def _error(site: str, text: str) -> FedLassoError:
-    return FedLassoError(f"site {site!r}: {text}")
+def _error(site: str, text: str, unquoted: str = "") -> FedLassoError:
+    where = f"site {site!r}"
+    return QuotesRecords(f"{where}: {text}", f"{where}: {unquoted or text}")
 
 
 def _to_float(
@@ -142,8 +147,9 @@ def _to_float(
         return numbers
     bad = (np.isinf(numbers) if missing else ~np.isfinite(numbers)).sum(axis=0)
     for k in np.flatnonzero(bad)[:1]:
-        found = f"column {names[k]!r} has {bad[k]} missing or infinite values in the {sample} data"
-        raise _error(site, f"{found}; remove or fill them")
+        where = f"column {names[k]!r} has"
+        found = f"missing or infinite values in the {sample} data; remove or fill them"
+        raise _error(site, f"{where} {bad[k]} {found}", f"{where} {found}")
     for name, column in zip(names, numbers.T, strict=True):
         check_size(f"site {site!r}: column {name!r}", column)
     return numbers

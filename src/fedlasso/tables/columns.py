@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
@@ -290,8 +290,8 @@ def _encode(file: File, schema: Schema, responses: Sequence[Responses]) -> tuple
                 own = site.X[:, at] = numbers[rows]
                 where = f"site {site.site!r}: column {name!r}"
                 if infinite := int(np.isinf(own).sum()):
-                    what = f"has {infinite} infinite values; correct or remove them"
-                    raise FedLassoError(f"{where} {what}")
+                    what = "infinite values; correct or remove them"
+                    raise QuotesRecords(f"{where} has {infinite} {what}", f"{where} has {what}")
                 check_size(where, own)
                 if missing := int(np.isnan(own).sum()):
                     site.missing[name] = missing

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.numerics import Array
 
 # Functions of one row, by their names in a formula.
@@ -288,10 +288,9 @@ def apply_formula(formula: FormulaTerms, columns: Sequence[Any], X: Array) -> Ar
         for place in places:
             own = np.where(missing, np.nan, values[:, place])
             if bad := int((~np.isfinite(own) & ~missing).sum()):
-                raise FedLassoError(
-                    f"{term} in the formula is no number in {bad} rows, such as the logarithm of "
-                    "zero; correct them, or change the term"
-                )
+                what = f"{term} in the formula is no number in"
+                such = "rows, such as the logarithm of zero; correct them, or change the term"
+                raise QuotesRecords(f"{what} {bad} {such}", f"{what} some {such}")
             found.append(own)
     return np.asfortranarray(np.column_stack(found))
 

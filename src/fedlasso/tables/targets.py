@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, QuotesRecords
 from fedlasso.families import DEFAULT, Family, find_family
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
@@ -146,7 +146,8 @@ def check_responses(site: str, outcome: Outcome, columns: Mapping[str, Array]) -
         if rows := int(problem.sum()):
             name = outcome.roles[role]
             column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
-            raise FedLassoError(f"site {site!r}: {column} {what.format(rows=count_rows(rows))}")
+            texts = (what.format(rows=many) for many in (count_rows(rows), "some rows"))
+            raise QuotesRecords(*(f"site {site!r}: {column} {text}" for text in texts))
     family = outcome.response_family
     y = family.encode({role: columns[outcome.roles[role]] for role in family.roles})
     weights = None if outcome.weights is None else columns[outcome.weights]

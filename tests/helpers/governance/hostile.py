@@ -23,7 +23,8 @@ LIMIT = 1 << 20
 ALL = Policy(
     allow=tuple(own_questions()), min_rows=5, max_numbers=1e6, max_splits=10**6, max_bytes=LIMIT,
     max_active_per_row=1e9, min_validation_rows=3, max_candidates=10**6, max_refusals=10**6,
-    max_comparisons=10**6, min_cell_rows=0, min_part_cell_rows=0,
+    max_fit_refusals=10**6, max_comparisons=10**6, min_effective_rows=0, min_cell_rows=0,
+    min_part_cell_rows=0,
 )  # fmt: skip
 T = TypeVar("T")
 

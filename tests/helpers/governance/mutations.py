@@ -21,6 +21,11 @@ _S = "fedlasso.sites."
 _MEMBERSHIP = "governance/test_attack_membership.py::"
 _KITS = "deploy/nvflare/test_attack_kits.py::"
 _CELLS = "governance/test_attack_cells.py::"
+_RARE = "governance/test_attack_rare.py::"
+_STEPS = "governance/test_attack_steps.py::"
+_ATOMS = "sites/test_atoms.py::"
+_T = "fedlasso.fitting.examination.table_one."
+_TABLE = "models/test_checkup.py::"
 MUTATIONS = (
     # Membership and approval.
     Mutation(_G + "door.check_members", "lambda *_: None",
@@ -79,6 +84,45 @@ MUTATIONS = (
              "test_terminal.py::test_numbers_stay_numbers_and_formulas_do_not"),
     Mutation("fedlasso.federation.checking.max_reply_bytes", "lambda *_: 1 << 40",
              "deploy/test_bad_replies.py::test_too_many_bytes_are_not_even_read"),
+    # Atoms and second moments.
+    Mutation(_S + "atoms.choose_atoms",
+             "lambda split, count, turn, secret: was(split, count, turn, b'known')",
+             _ATOMS + "test_who_knows_no_secret_knows_no_part_of_a_split"),
+    Mutation(_S + "fold_assignment.draw_atoms",
+             "lambda count, sizes, strata, secret, redraws:"
+             " was(count, sizes, strata, b'known', redraws)",
+             _ATOMS + "test_rows_are_cut_with_the_secret"),
+    Mutation(_S + "fold_assignment.place_in_folds",
+             "lambda *given: __import__('numpy').random.default_rng().permutation(was(*given))",
+             _ATOMS + "test_another_seed_or_another_fit_gives_the_same_folds"),
+    Mutation(_S + "fold_assignment.FoldDraw._suits", "lambda self, atoms: True",
+             _RARE + "test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value"),
+    Mutation(_G + "door.recall_cut", "lambda *_: None",
+             "governance/test_attack_splits.py::test_every_part_is_a_union_of_atoms_cut_once"),
+    Mutation(_S + "site.check_moments", "lambda *_: None",
+             "governance/test_attack_pencil.py::"
+             "test_a_site_refuses_by_itself_what_its_ledger_would"),
+    Mutation(_G + "guard.GuardedSite._charge_moments", "lambda *_: []",
+             "governance/test_attack_pencil.py::"
+             "test_curvatures_of_more_columns_than_half_the_rows_are_refused"),
+    # Counting, and what refusals reveal.
+    Mutation(_G + "guard.GuardedSite._count", "lambda *_: 0.0",
+             "governance/test_attack_logistic.py::test_a_site_that_sends_few_numbers_keeps_them"),
+    Mutation(_G + "counting.MOST_OF_OTHERS", "1e9",
+             "governance/test_counting.py::test_rows_of_a_large_neighbour_do_not_raise_the_limit"),
+    Mutation(_G + "guard.check_open", "lambda *_: None",
+             "governance/test_attack_budgets.py::"
+             "test_a_fit_is_closed_after_fewer_refusals_than_a_file"),
+    Mutation("fedlasso.errors.QuotesRecords.unquoted", "property(lambda self: self.args[0])",
+             "governance/test_attack_refusals.py::"
+             "test_refused_openings_tell_no_count_and_no_value"),
+    # Models of the coordinator's choice.
+    Mutation(_G + "guard.check_steepness", "lambda *_: None",
+             _STEPS + "test_a_model_that_is_a_step_is_refused"),
+    Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
+             _STEPS + "test_a_model_whose_curvature_rests_on_a_few_rows_is_refused"),
+    Mutation(_G + "guard.check_means", "lambda *_: None",
+             "governance/test_attack_budgets.py::test_views_that_did_not_leave_are_not_kept"),
     # Cells of rows.
     Mutation(_S + "cells.ROW_STEP", "0.0", _CELLS + "test_rows_that_change_places_tell_nothing"),
     Mutation(_S + "recalibration.LARGEST_SLOPE", "float('inf')",
@@ -90,4 +134,30 @@ MUTATIONS = (
     Mutation(_S + "inference.join_events",
              "lambda counts, least: __import__('numpy').arange(len(counts) + 1)",
              _CELLS + "test_a_baseline_has_steps_of_several_events"),
+    Mutation(_S + "inference.floor_times", "lambda asked, times: asked",
+             _CELLS + "test_a_baseline_has_steps_of_several_events"),
+    Mutation(_S + "assessing.EVENT_STEP", "0.0",
+             _CELLS + "test_events_are_counted_in_pairs"),
+    Mutation(_S + "assessing.least_rows", "lambda site: 1",
+             _CELLS + "test_a_policy_asks_for_larger_cells"),
+    Mutation(_S + "assessing.count_cells", "lambda rows, least: 20",
+             _CELLS + "test_a_policy_asks_for_larger_cells"),
+    Mutation(_S + "assessing.weigh_ranks",
+             "lambda scores, ends:"
+             " was(scores.argsort(kind='stable').argsort().astype(float), ends)",
+             _CELLS + "test_equal_predictions_are_not_cut_by_the_order_of_rows"),
+    Mutation(_S + "cells.TIES", "2.0**-60",
+             _CELLS + "test_predictions_that_differ_by_rounding_are_equal"),
+    Mutation(_S + "cells.TIME_FLOOR", "1e-30",
+             _CELLS + "test_short_intervals_of_time_are_joined"),
+    Mutation(_S + "cells.level_rows", "lambda asked: asked",
+             _CELLS + "test_numbers_of_rows_of_a_level_are_known_to_a_factor_of_two"),
+    Mutation(_S + "recalibration.LARGEST_INTERCEPT", "float('inf')",
+             _CELLS + "test_a_slope_beyond_use_is_refused"),
+    Mutation(_S + "recalibration.ROUNDED_BITS", "52",
+             _CELLS + "test_recalibrations_have_few_bits"),
+    Mutation(_T + "_withhold", "lambda sites, pooled: sites",
+             _TABLE + "test_no_difference_shows_a_few_rows_or_missing_values"),
+    Mutation(_T + "_withhold_missing", "lambda summaries: summaries",
+             _TABLE + "test_no_difference_shows_a_few_rows_or_missing_values"),
 )  # fmt: skip

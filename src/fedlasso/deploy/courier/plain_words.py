@@ -32,6 +32,7 @@ _BUDGETS = {
     "candidates": "models evaluated on held-out rows",
     "comparisons": "comparisons with the site's noise",
     "refusals": "refusals that depend on the records",
+    "fit_refusals": "of these in one fit",
 }
 
 
