@@ -299,7 +299,8 @@ class Site(View):
         if self.draw.secret:
             check_moments(request, self)
         view = self.view(request.on)
-        with one_thread():
+        # Not every processor reports an overflow; what is not finite is refused or clipped below.
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             reply = replace(request.answer(view), site=self.name)
         grid = grid_of(request, view.magnitudes, len(self.columns))
         if grid is None:
