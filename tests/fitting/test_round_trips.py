@@ -7,7 +7,7 @@ import pytest
 from helpers.draws import draw_federation
 
 from fedlasso.errors import FedLassoError
-from fedlasso.estimators import FederatedLogisticLasso
+from fedlasso.estimators import FederatedLasso, FederatedLogisticLasso
 from fedlasso.federation import Ledger
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.fitting.result import Status
@@ -58,3 +58,18 @@ def test_fewer_round_trips_than_any_fit_takes_are_refused_at_once() -> None:
 def test_round_trips_are_a_positive_whole_number(count: float) -> None:
     with pytest.raises(FedLassoError, match=r"`round_trips` is .*; give a whole number, 1 or more"):
         Settings(round_trips=count)  # type: ignore[arg-type]
+
+
+def test_a_linear_fit_with_discoveries_takes_at_most_ten_round_trips() -> None:
+    rng = np.random.default_rng(3)
+    effects = np.array([0.5, 0.5, 0.5, 0.5] + [0.0] * 16)
+    for _ in range(3):
+        X = rng.standard_normal((400, 20))
+        y = X @ effects + rng.standard_normal(400)
+        sites = np.arange(400) % 3
+        model = FederatedLasso("discoveries", fdr=0.1).fit(X, y, sites=sites)
+        trust = model.model_.trust
+        assert trust is not None and trust.found is not None
+        # A second fit follows where sites differ in mean or noise; these do not.
+        assert model.ledger_.trips <= 10
+        assert trust.found.site_values is not None

@@ -16,6 +16,11 @@ Send = Callable[[Sequence[Prepared]], tuple[Any, ...]]
 Received = Any
 
 
+def ask_once(questions: Sequence[Prepared]) -> Dialogue[tuple[Any, ...]]:
+    """Ask some questions in one round trip, side by side with other computations."""
+    return (yield questions)
+
+
 def drive(steps: Dialogue[T], send: Send = ask_together) -> T:
     """Run one computation to its end; each of its round trips is sent alone.
 

@@ -10,15 +10,17 @@ from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.budget import FEWEST_TRIPS, Budget
 from fedlasso.fitting.context import Context, penalty_of
+from fedlasso.fitting.dialogue import Dialogue, drive_together
 from fedlasso.fitting.inference.infer import (
     Trust,
     count_refitting,
     count_vectors,
     find_noise_inflation,
-    find_shift,
     find_site_weights,
     infer,
+    noise_steps,
     separate_sites,
+    shift_steps,
     without_shifts,
 )
 from fedlasso.fitting.result import Fit, Status
@@ -191,7 +193,8 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
     context = Context(ledger, _leave_for_inference(settings, len(ledger.columns)), notify)
     fit = settings.goal_in_force.run(context)
     notes: list[str] = []
-    if settings.may_add_site_effects and _are_shifted(context, fit, notes):
+    shift, noise = _compare_sites(context, fit, settings.may_add_site_effects)
+    if shift is not None and _are_shifted(context, fit, shift, notes):
         notify(
             "sites' mean responses differ: the model is fitted again, with an intercept per site"
         )
@@ -205,15 +208,18 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
             given = {"penalty": fit.path_penalty, "cv": None, "validation": None, "rule": None}
             context = context.again(apart, **given, uploads=refit)
         fit = settings.goal_in_force.run(context)
+        _, noise = _compare_sites(context, fit, False)
     weights = None
     basis = fit
-    compared = settings.may_weight_sites
-    if settings.may_weight_sites:
+    compared = noise is not None
+    if noise is not None:
         always = settings.site_weights is not None
         try:
-            view, scaling = fit.standardised
-            own = without_shifts(context.ledger, view)
-            weights = find_site_weights(own, scaling, fit.coefficients, always=always)
+            if isinstance(noise, Exception):
+                raise noise
+            scaling = fit.standardised[1]
+            sites = context.ledger.sites
+            weights = find_site_weights(sites, noise, scaling, fit.coefficients, always=always)
             if weights is not None:
                 why = "as requested" if always else "for inference: sites differ in noise"
                 notify(f"the Lasso is fitted again to weighted rows, {why}")
@@ -248,13 +254,27 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
     return settings, settings.goal_in_force.conclude(context, replace(fit, trust=trust))
 
 
-def _are_shifted(context: Context, fit: Fit, notes: list[str]) -> bool:
+def _compare_sites(context: Context, fit: Fit, shifts: bool) -> tuple[Any, Any]:
+    """Return the p-value of shifts and each site's squared residuals, in one round trip.
+
+    Each is the reason if sites refuse, and None if it is not needed.
+    """
+    ledger = context.ledger
+    view = fit.standardised[0]
+    steps: dict[str, Dialogue[Any]] = {}
+    if shifts:
+        steps["shifts"] = shift_steps(Viewed(ledger, view), fit.coefficients)
+    if context.settings.may_weight_sites:
+        steps["noise"] = noise_steps(ledger, view, fit.coefficients)
+    found = dict(zip(steps, drive_together(list(steps.values())), strict=True))
+    return found.get("shifts"), found.get("noise")
+
+
+def _are_shifted(context: Context, fit: Fit, p_value: float | Refused, notes: list[str]) -> bool:
     """Return whether sites' mean responses clearly differ, and note that."""
     ledger = context.ledger
-    try:
-        p_value = find_shift(Viewed(ledger, fit.standardised[0]), fit.coefficients)
-    except Refused as error:
-        notes.append(f"sites' mean responses were not compared: {error}")
+    if isinstance(p_value, Exception):
+        notes.append(f"sites' mean responses were not compared: {p_value}")
         return False
     few = ROWS_PER_EFFECT * len(ledger.sites) <= fit.standardised[1].rows
     settings = context.settings

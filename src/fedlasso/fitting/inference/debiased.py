@@ -8,6 +8,7 @@ than a family has; with few rows they are those of the model, with the variance 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from fedlasso.errors import CannotFit, FedLassoError
+from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.families import family_of
-from fedlasso.federation import Federation
+from fedlasso.federation import Federation, Request, total_together
 from fedlasso.fitting.at_penalty import fit_any_loss, solve_squares
+from fedlasso.fitting.dialogue import ask_once, drive_together
 from fedlasso.fitting.inference.estimates import Effects, Estimates
 from fedlasso.fitting.inference.few_rows import ask_rows
 from fedlasso.fitting.inference.groups import find_groups, lower, spread_starts
@@ -41,6 +43,7 @@ from fedlasso.sites import (
     SiteSlopesAlong,
     SlopesAlong,
 )
+from fedlasso.sites.inference import AlongSums, BatchSums
 
 # How closely directions follow one column alone.
 STRENGTH = 0.4
@@ -96,12 +99,16 @@ class Start:
 
     @classmethod
     def at(
-        cls, federation: Federation, penalty: Penalty, b: Array, noise_inflation: float = 1.0
+        cls,
+        federation: Federation,
+        penalty: Penalty,
+        b: Array,
+        noise_inflation: float = 1.0,
+        sizes: Sequence[int] | None = None,
     ) -> Start:
-        """Ask for the gradient and the second derivatives at a fit."""
-        problem = fix_penalty(federation, penalty)
-        H = _ask_curvature(federation, problem, b)
-        part = federation.total(PartAt(b, np.arange(0)))
+        """Ask for the gradient and the second derivatives at a fit, in one round trip."""
+        problem = fix_penalty(federation, penalty, sizes)
+        H, part = _ask_curvature(federation, problem, b, PartAt(b, np.arange(0)))
         slopes = part.gradient / problem.m
         active = float(np.count_nonzero(b))
         return cls(federation, problem, b, H, slopes, part.loss, active, noise_inflation)
@@ -128,7 +135,8 @@ class Start:
 
     def renew(self) -> Start:
         """Ask for the second derivatives at the current coefficients."""
-        return replace(self, H=_ask_curvature(self.federation, self.problem, self.b))
+        (H,) = _ask_curvature(self.federation, self.problem, self.b)
+        return replace(self, H=H)
 
     def expect(self, effects: Effects) -> Array:
         """Return the expected coefficients; unpenalised columns have those that fit best."""
@@ -226,7 +234,8 @@ class Start:
         estimates are halfway. For other losses the Lasso would pull them towards zero. With the
         posterior `effects`, so does the bias that uncertain coefficients leave. `tests` is the
         number of columns that might have been estimated, and `strength` how closely directions
-        follow one column alone. Columns that are not identified have NaN.
+        follow one column alone. Columns that are not identified have NaN. Sites' own estimates are
+        added `by_site`, unless they refuse.
         """
         tests = tests or columns.size
         if columns.size > SIDE_BY_SIDE:
@@ -241,18 +250,15 @@ class Start:
         unknown = None if effects is None else rows * effects.variances / self.dispersion
         projections = find_directions(self.H, columns, free, rows, strength, unknown)
         directions = projections.directions
-        total = self.federation.total(SlopesAlong(self.b, directions))
+        total, batches, own = self._ask_along(directions, by_site)
         slopes, curvatures = total.slopes, total.curvatures
+        scale = np.ones(columns.size)
         if not self.problem.quadratic:
             # Those of a model nearby may have been kept, and second derivatives be others here.
             scale = _compare(curvatures / rows, directions, self.H)
-            directions, slopes, curvatures = (
-                directions / scale,
-                slopes / scale,
-                curvatures / scale**2,
-            )
+            slopes, curvatures = slopes / scale, curvatures / scale**2
         values = self.b[columns] - slopes / rows
-        ratios = self._find_ratios(directions) if self.batches else 1.0
+        ratios = 1.0 if batches is None else self._find_ratios(batches)
         leftover = rows * projections.leftover
         variances = self.dispersion * (ratios * curvatures + leftover)
         # Few rows leave the variance uncertain: scores have the tails of Student's distribution.
@@ -266,19 +272,41 @@ class Start:
         lost = np.isin(columns, list(projections.combinations))
         values[lost] = errors[lost] = np.nan
         found = Estimates(columns, values, errors, tests, combinations=projections.combinations)
-        if not by_site or len(self.federation.sites) < 2:
+        if isinstance(own, Refused):
+            return replace(found, own_refused=str(own))
+        if own is None:
             return found
-        replies = self.federation.ask(SiteSlopesAlong(self.b, directions))
         # A site moves a coefficient by its slope over its part of the curvature of all rows.
         all_rows = np.where(lost, 1.0, curvatures)
-        slopes = np.array([reply.slopes for reply in replies])
-        curvatures = np.array([reply.curvatures for reply in replies])
-        own = curvatures * rows / all_rows
-        known = own > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
-        steps = np.divide(slopes, own, out=np.zeros_like(own), where=known)
+        slopes = np.divide([reply.slopes for reply in own], scale)
+        curvatures = np.divide([reply.curvatures for reply in own], scale**2)
+        fractions = curvatures * rows / all_rows
+        known = fractions > SMALLEST_CURVATURE * np.array(self.problem.sizes)[:, None]
+        steps = np.divide(slopes, fractions, out=np.zeros_like(fractions), where=known)
         variances = self.dispersion * curvatures
-        variances = np.divide(variances, own**2, out=np.zeros_like(own), where=known)
+        variances = np.divide(variances, fractions**2, out=np.zeros_like(fractions), where=known)
         return replace(found, site_values=self.b[columns] - steps, site_variances=variances)
+
+    def _ask_along(
+        self, directions: Array, by_site: bool
+    ) -> tuple[AlongSums, BatchSums | None, tuple[AlongSums, ...] | Refused | None]:
+        """Return sums along directions, over batches of rows and of each site, in one round trip.
+
+        Sites may refuse their own sums.
+        """
+        ask = self.federation.prepare
+        sums = [ask(SlopesAlong(self.b, directions))]
+        sums += [ask(BatchSlopes(self.b, directions))] * bool(self.batches)
+        asked = [ask_once(sums)]
+        if by_site and len(self.federation.sites) > 1:
+            asked.append(ask_once([ask(SiteSlopesAlong(self.b, directions), own=True)]))
+        totals, *own = drive_together(asked)
+        if isinstance(totals, Refused):
+            raise totals
+        batches = totals[1] if self.batches else None
+        if not own:
+            return totals[0], batches, None
+        return totals[0], batches, own[0] if isinstance(own[0], Refused) else own[0][0]
 
     def with_batches(self, seed: int = 0) -> Start:
         """Ask for how many batches of rows there are; too few leave the model's errors in place."""
@@ -291,9 +319,8 @@ class Start:
             few_rows=few_rows if enough else "",
         )
 
-    def _find_ratios(self, directions: Array) -> Array:
+    def _find_ratios(self, sums: BatchSums) -> Array:
         """Return variances of slopes in batches over those of the model."""
-        sums = self.federation.total(BatchSlopes(self.b, directions))
         # Residuals are smaller than noise, by the fraction of independent rows that a fit uses up.
         left = 1 - self.active / (self.clusters or self.problem.m)
         of_model = self.dispersion * sums.curvatures * max(left, LEAST_LEFT)
@@ -320,7 +347,9 @@ class Start:
         projected = (
             find_directions(self.H, part, free, self.problem.m, STRENGTH) for part in parts
         )
-        ratios = np.hstack([self._find_ratios(each.directions) for each in projected])
+        questions = [BatchSlopes(self.b, each.directions) for each in projected]
+        totals = total_together([(self.federation, question) for question in questions])
+        ratios = np.hstack([self._find_ratios(sums) for sums in totals])
         unsure = np.sqrt(2 / self.batches)
         largest = float(ratios.max()) if ratios.max() > 1 + CLEARLY * unsure else 1.0
         ratios = np.maximum(ratios if self.clusters else ratios / (1 + unsure), 1.0)
@@ -357,8 +386,10 @@ def _compare(curvatures: Array, directions: Array, H: Array) -> Array:
     return np.asarray(np.divide(curvatures, there, out=np.ones(known.size), where=known))
 
 
-def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
-    """Return the mean second derivatives of the loss, p by p."""
+def _ask_curvature(
+    federation: Federation, problem: Problem, b: Array, *further: Request[Any]
+) -> tuple[Any, ...]:
+    """Return the mean second derivatives of the loss, p by p, and totals of further questions."""
     p = problem.p
     numbers = count_packed(p)
     if 8 * numbers > MOST_BYTES:
@@ -367,5 +398,6 @@ def _ask_curvature(federation: Federation, problem: Problem, b: Array) -> Array:
             f"and {MOST_BYTES >> 20} MiB is the maximum; drop irrelevant columns, or choose a goal "
             "without inference"
         )
-    total = federation.total(CurvatureAt(b, np.arange(p), 0))
-    return np.asarray(unpack(total.block, p, lower=True) / problem.m)
+    questions = (CurvatureAt(b, np.arange(p), 0), *further)
+    total, *others = total_together([(federation, question) for question in questions])
+    return np.asarray(unpack(total.block, p, lower=True) / problem.m), *others

@@ -114,6 +114,7 @@ class Estimates:
     tests : number of columns that might have been estimated
     site_values, site_variances : arrays (sites, columns) of sites' own estimates, if requested; a
         variance of zero means that a site has none
+    own_refused : why sites do not send their own estimates, if they were requested
     effects : posterior of the columns' effects, if they were selected by that
     combinations : columns that are not identified, each with those that it is a combination of, or
         with none if the rows do not bound its effect
@@ -126,6 +127,7 @@ class Estimates:
     tests: int
     site_values: Array | None = None
     site_variances: Array | None = None
+    own_refused: str = ""
     effects: Effects | None = None
     combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
     doubtful: tuple[int, ...] = ()

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from fedlasso.errors import CannotFit, FedLassoError, Refused
-from fedlasso.federation import Federation, Ledger, metered
+from fedlasso.federation import Federation, Ledger, ask_together, metered
 from fedlasso.fitting.context import Context
-from fedlasso.fitting.dialogue import Dialogue, drive
+from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
 from fedlasso.fitting.inference.estimates import Effects, Estimates
@@ -123,7 +123,8 @@ def infer(
     settings = context.settings
     lasso = fit.coefficients
     seed = settings.seed
-    start = Start.at(inference.view, inference.penalty, lasso, noise_inflation)
+    sizes = inference.scaling.sizes
+    start = Start.at(inference.view, inference.penalty, lasso, noise_inflation, sizes)
     inference.check_varies_within(named, start)
     effects = start.find_effects(seed)
     other = start.expect(effects)
@@ -159,9 +160,8 @@ def infer(
         if not settings.response_family.quadratic and start.problem.p > start.problem.m:
             inference.notes.append(WIDE)
         near = start if settings.response_family.quadratic else start.move(effects)
-        by_name = near.look(named, other=other, effects=effects)
-        by_name = inference.check_bounded(start, by_name)
-        by_name = inference.by_site(near, by_name).stretch(factor)
+        by_name = near.look(named, other=other, effects=effects, by_site=True)
+        by_name = inference.check_bounded(start, inference.note_refusal(by_name)).stretch(factor)
     notes = tuple(dict.fromkeys(inference.notes))
     factors = inference.scaling.factors
     return Trust(
@@ -204,8 +204,8 @@ class _Inference:
     ) -> Estimates:
         """Estimate columns that the rows themselves have picked, by their probable effects."""
         columns = np.flatnonzero(which)
-        estimates = start.look(columns, self.tests, other=other, effects=effects)
-        return self.by_site(start, replace(estimates, effects=effects.take(which)))
+        estimates = start.look(columns, self.tests, other=other, effects=effects, by_site=True)
+        return self.note_refusal(replace(estimates, effects=effects.take(which)))
 
     def refit(self, start: Start, likely: NDArray[np.bool_], groups: Sequence[Group]) -> Fit:
         """Fit columns, groups by one column, and unpenalised columns, nearly without a penalty."""
@@ -267,16 +267,11 @@ class _Inference:
             self.notes.append(NARROW.format(names))
         return estimates
 
-    def by_site(self, start: Start, estimates: Estimates) -> Estimates:
-        """Add every site's own estimates, if the sites send them."""
-        if not estimates.columns.size or len(self.view.sites) < 2:
-            return estimates
-        try:
-            own = start.look(estimates.columns, estimates.tests, by_site=True)
-        except Refused as refusal:
-            self.notes.append(f"sites' own estimates are not shown: {refusal}")
-            return estimates
-        return replace(estimates, site_values=own.site_values, site_variances=own.site_variances)
+    def note_refusal(self, estimates: Estimates) -> Estimates:
+        """Note why sites do not send their own estimates."""
+        if estimates.own_refused:
+            self.notes.append(f"sites' own estimates are not shown: {estimates.own_refused}")
+        return estimates
 
     def named(self) -> NDArray[np.int64]:
         """Return the indices of the columns whose intervals are requested by name."""
@@ -299,17 +294,25 @@ class _Inference:
             )
 
 
+def noise_steps(ledger: Federation, view: Standardise, b: Array) -> Dialogue[Array]:
+    """Ask each site for the sum of squares of a model's residuals about their mean there.
+
+    A shift of a site's responses is not noise.
+    """
+    apart = without_shifts(ledger, view)
+    _, replies = yield [ledger.prepare(apart.view, own=True), apart.prepare(ErrorAt(b), own=True)]
+    return np.array([reply.value for reply in replies])
+
+
 def find_site_weights(
-    view: Federation, scaling: Scaling, b: Array, *, always: bool
+    sites: Sequence[str], errors: Array, scaling: Scaling, b: Array, *, always: bool
 ) -> dict[str, float] | None:
     """Return the inverse of each site's noise variance, or None if sites hardly differ.
 
-    Each site sends one number, the sum of squares of the Lasso's residuals about their mean there:
-    a shift of a site's responses is not noise. Variances of few rows are shrunk towards the common
-    one.
+    `errors` are sums of squared residuals of every site. Variances of few rows are shrunk towards
+    the common one.
     """
     sizes = np.array(scaling.sizes, dtype=np.float64)
-    errors = np.array([reply.value for reply in view.ask(ErrorAt(b))])
     free = 1 - np.count_nonzero(b) / sizes.sum()
     if len(sizes) < 2 or free <= 0 or not errors.sum() > 0:
         return None
@@ -320,10 +323,10 @@ def find_site_weights(
     differ = np.abs(np.log(variances / common)) > CLEARLY * np.sqrt(2 / (sizes + PRIOR_ROWS))
     if not (always or differ.any()):
         return None
-    return dict(zip(view.sites, (variances.min() / variances).tolist(), strict=True))
+    return dict(zip(sites, (variances.min() / variances).tolist(), strict=True))
 
 
-def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
+def find_noise_inflation(view: Viewed, scaling: Scaling, b: Array) -> float:
     """Return an upper bound of the noisiest site's variance over the average.
 
     Sites send only a total: how many of them are above some levels. If even that is refused, the
@@ -334,7 +337,8 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
     if len(scaling.sizes) < 2:
         return 1.0
     try:
-        variance = view.total(ErrorAt(b)).value / rows
+        definition = view.inner.prepare(view.view, own=True)
+        variance = ask_together([definition, view.prepare(ErrorAt(b))])[1].value / rows
         above = view.total(NoiseAbove(b, variance)).above > 0
     except Refused:
         return largest
@@ -344,13 +348,8 @@ def find_noise_inflation(view: Federation, scaling: Scaling, b: Array) -> float:
     return float(min(LEVELS[int(above.argmin())], largest))
 
 
-def find_shift(view: Federation, b: Array) -> float:
-    """Return the p-value of a test of whether sites' mean residuals of a model are all zero."""
-    return drive(shift_steps(view, b))
-
-
 def shift_steps(view: Federation, b: Array) -> Dialogue[float]:
-    """Ask for the same, side by side with other questions."""
+    """Return the p-value of a test of whether sites' mean residuals of a model are all zero."""
     sites = len(view.sites)
     if sites < 2:
         return 1.0
@@ -359,10 +358,8 @@ def shift_steps(view: Federation, b: Array) -> Dialogue[float]:
 
 
 def without_shifts(ledger: Federation, view: Standardise) -> Viewed:
-    """Return a view of the sites with an intercept for each."""
-    own = replace(view, effects=True)
-    ledger.ask(own)
-    return Viewed(ledger, own)
+    """Return a view of the sites with an intercept for each; sites are to define it."""
+    return Viewed(ledger, replace(view, effects=True))
 
 
 def separate_sites(ledger: Ledger, effects: bool, weights: dict[str, float] | None) -> Ledger:
