@@ -20,6 +20,12 @@ def take_columns(frame: Any, names: Sequence[str]) -> Any:
     return frame.select(list(names)) if hasattr(frame, "select") else frame[list(names)]
 
 
+def name_response(formula: str) -> dict[str, str]:
+    """Return the names of a formula's response as those of a schema."""
+    roles = parse_formula(formula).roles
+    return {"target" if role == "time" else role: name for role, name in roles.items()}
+
+
 def read_frame(
     frame: Any, sites: Any, formula: str, knots: Any, categorical: Sequence[str]
 ) -> tuple[Any, Any, Any, dict[str, Any]]:

@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
-from fedlasso.estimators.formula_frames import read_frame, take_columns
+from fedlasso.estimators.formula_frames import name_response, read_frame, take_columns
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import (
     TableRows,
     in_python,
+    is_one,
+    names_of,
     one_per_row,
     read_codes,
     read_orders,
@@ -33,7 +35,7 @@ from fedlasso.models import (
     to_trust_document,
     write_model,
 )
-from fedlasso.models.inputs import encode_settings
+from fedlasso.models.inputs import OpenedSites, encode_settings
 from fedlasso.models.text import warn_of_fit, warn_of_leak
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT
@@ -118,6 +120,10 @@ class FederatedEstimator(FittedSurface):
         self.schema_: Schema | None = None
         self.formula_ = formula
         self._source: dict[str, Any] = {}
+        self._leaks: dict[str, str] = {}
+        self._response = {} if formula is None else name_response(formula)
+        if isinstance(name := getattr(y, "name", None), str) and name:
+            self._response = {"target": name}
         if formula is not None:
             if y is not None:
                 raise FedLassoError("the formula names the response; omit y")
@@ -134,8 +140,10 @@ class FederatedEstimator(FittedSurface):
             X, response = self._check(X, y)
             weights = self._weigh(response, sample_weight)
             extra = {"weights": weights, "offset": offset, "cluster": clusters}
+            notices += self._notices()
             records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
+            self._leaks = federation.leaks
         ledger = metered(federation)
         model = fit_model(ledger, settings)
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
@@ -157,7 +165,7 @@ class FederatedEstimator(FittedSurface):
         self.trust_ = to_trust_document(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         self._finish(federation, y)
-        notices += [f"warning: {text}" for text in warn_of_leak(self._to_document())]
+        notices += [f"warning: {text}" for text in warn_of_leak(self._to_document(), self._leaks)]
         for notice in dict.fromkeys(notices):
             kind, _, text = notice.partition(": ")
             if kind in ("warning", "notice"):
@@ -180,7 +188,8 @@ class FederatedEstimator(FittedSurface):
         Parameters
         ----------
         path : new or empty folder
-        target : name of the response; y by default, or time for survival
+        target : name of the response; by default that of y or of the formula, else y, or time for
+            survival
         """
         check_is_fitted(self)
         folder = ModelFolder(Path(path))
@@ -189,8 +198,9 @@ class FederatedEstimator(FittedSurface):
         if self._stored is not None:
             write_model(folder.path, document)
             return
-        texts = (*warn_of_leak(document), *warn_of_fit(self.model_, document.schema.target))
-        write_model(folder.path, replace(document, warnings=texts))
+        texts = warn_of_leak(document, self._leaks)
+        texts += warn_of_fit(self.model_, document.schema.target)
+        write_model(folder.path, replace(document, warnings=tuple(texts)))
 
     @classmethod
     def from_folder(cls, path: Any) -> Self:
@@ -212,22 +222,31 @@ class FederatedEstimator(FittedSurface):
     def _to_document(self, target: str | None = None) -> ModelDocument:
         if self._stored is not None:
             return self._stored
-        schema = getattr(self, "schema_", None) or self._describe_columns(target)
-        if target is not None:
-            schema = replace(schema, target=target)
+        schema = self.schema_ or self._describe_columns()
+        columns = {column.name for column in schema.columns}
+        given = {} if target is None else {"target": target}
+        response = {k: name for k, name in self._response.items() if name not in columns} | given
+        named: dict[str, Any] = {"classes": self._name_classes(), **response}
+        schema = replace(schema, **named)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
 
-    def _describe_columns(self, target: str | None) -> Schema:
+    def _describe_columns(self) -> Schema:
         """Return the schema of a table of numbers."""
-        classes = [label for label in getattr(self, "classes_", ()) if isinstance(label, str)]
         event = "event" if "event" in self.family.roles else None
         return Schema(
-            target or ("time" if event else "y"),
+            "time" if event else "y",
             tuple(Column(str(name), "number") for name in self.model_.columns),
             family=self.family.name,
             event=event,
-            classes=tuple(map(str, classes)),
         )
+
+    def _name_classes(self) -> tuple[str, ...]:
+        """Return the texts of two classes, the modelled one last, if they are not 0 and 1."""
+        return ()
+
+    def _notices(self) -> list[str]:
+        """Return notices about the response."""
+        return []
 
     def _accept(self, federation: Federation) -> None:
         """Take feature names and counts from a federation."""
@@ -314,7 +333,7 @@ class FederatedEstimator(FittedSurface):
         score: Array = X @ model.coef + model.intercept
         return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
-    def _open(self, records: TableRows, notify: Notify) -> tuple[Federation, Settings]:
+    def _open(self, records: TableRows, notify: Notify) -> tuple[OpenedSites, Settings]:
         """Return records as sites, and the settings with the names of their columns."""
         if self.missing not in ("refuse", "mean"):
             raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")
@@ -324,7 +343,7 @@ class FederatedEstimator(FittedSurface):
             return federation, self._settings(federation.columns)
         names = tuple(records.X.schema.names)
         settings = self._settings(names)
-        categorical = _names_of("categorical", self.categorical, names)
+        categorical = names_of("categorical", self.categorical, names)
         how = {
             "missing": self.missing,
             "na": read_codes(self.na),
@@ -346,18 +365,18 @@ class FederatedEstimator(FittedSurface):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to tune it")
         columns = tuple(name for name in columns if name != INTERCEPT)
         values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
-        values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
+        values |= {name: names_of(name, values[name], columns) for name in ("keep", "intervals")}
         given = () if self.groups is None else self.groups
         if isinstance(given, str):
             raise FedLassoError(f"groups is {given!r}; give a list, as ['ward', ('bmi', 'bmi2')]")
-        groups = [[group] if _is_one(group) else group for group in given]
-        values["groups"] = tuple(_names_of("groups", group, columns) for group in groups)
+        groups = [[group] if is_one(group) else group for group in given]
+        values["groups"] = tuple(names_of("groups", group, columns) for group in groups)
         for name, example in _BY_COLUMN.items():
             by_column = getattr(self, name) or {}
             if not isinstance(by_column, Mapping):
                 raise FedLassoError(f"{name} is {by_column!r}; give a dict, as {example}")
             # Column names may not be known yet.
-            named = _names_of(name, by_column, columns)
+            named = names_of(name, by_column, columns)
             values[name] = dict(zip(named, by_column.values(), strict=bool(columns)))
         known = {own.name for own in fields(Settings)}
         own = {name: value for name, value in values.items() if name in known}
@@ -376,17 +395,3 @@ class WithIntercept(FederatedEstimator):
     _: KW_ONLY
     fit_intercept: bool = True
     site_effects: bool | None = None
-
-
-def _is_one(column: Any) -> bool:
-    return isinstance(column, str | Integral)
-
-
-def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
-    wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
-    for column in wanted:
-        if isinstance(column, int) and not 0 <= column < len(columns):
-            raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
-    return tuple(columns[own] if isinstance(own, int) else own for own in wanted)

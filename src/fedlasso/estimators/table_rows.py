@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,10 @@ from sklearn.utils.validation import check_array
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import Family
-from fedlasso.federation import InProcess
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource
-from fedlasso.models.inputs import open_parts, open_tables
+from fedlasso.models.inputs import OpenedSites, open_parts, open_tables
 from fedlasso.numerics import Array
 from fedlasso.sites import check_two_rows
 from fedlasso.tables import Encoded, Frame, Outcome, Responses, Schema
@@ -56,6 +56,21 @@ def read_orders(names: Sequence[str], categorical: Any) -> dict[str, tuple[str, 
             )
     orders = [tuple(map(str, levels)) for levels in categorical.values()]
     return dict(zip(names, orders, strict=True))
+
+
+def is_one(column: Any) -> bool:
+    return isinstance(column, str | Integral)
+
+
+def names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of columns that are given by name or number; none if none are known."""
+    if isinstance(given, str):
+        raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
+    wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
+    for column in wanted:
+        if isinstance(column, int) and not 0 <= column < len(columns):
+            raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
+    return tuple(columns[own] if isinstance(own, int) else own for own in wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +126,7 @@ class TableRows:
 
     def open(
         self, names: Sequence[str] | None, settings: Settings, missing: Any, notify: Notify
-    ) -> InProcess:
+    ) -> OpenedSites:
         """Return an array's rows as sites."""
         X = self.X.tocsr() if hasattr(self.X, "tocsr") else self.X
         other = [self.roles.get(role) for role in ("weights", "offset", "cluster")]
@@ -134,7 +149,7 @@ class TableRows:
 
     def open_frame(
         self, settings: Settings, how: Mapping[str, Any], notify: Notify
-    ) -> tuple[InProcess, Schema]:
+    ) -> tuple[OpenedSites, Schema]:
         """Return an Arrow table's rows as sites, by the code that reads files."""
         table = self.X
         named: dict[str, Any] = {}

@@ -21,6 +21,10 @@ CONTENTS = {
     "roc.csv": "Points of the ROC curve",
     "calibration.csv": "Points of the calibration plot",
     "survival.csv": "Points of the Kaplan-Meier curves",
+    "site_errors.csv": "Error of the model on each site's training rows",
+    "comparison.csv": "Comparison with each site's own fit and their average",
+    "site_estimates.csv": "Estimates from each site's rows alone",
+    "costs.csv": "Messages and bytes of each site",
     "table1.csv": "Table 1: the columns by site",
     "plan.json": "Options of the fit, and where the sites are",
 }
