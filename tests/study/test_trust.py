@@ -140,6 +140,15 @@ def test_coverage_counts_the_intervals_that_are_given() -> None:
     assert nothing == {"coverage": None, "width": None, "not_given": 1.0}
 
 
+@pytest.mark.standard
+def test_every_fit_of_visits_without_clusters_is_marked() -> None:
+    study = TrustStudy(seed=5, methods=(OURS,), rates=(0.1,))
+    for name, marked in (("unnamed-visits", 1.0), ("repeated-visits", 0.0)):
+        scenario = study.scenarios[name]
+        records = [study.replicate(scenario, number)[0] for number in range(3)]
+        assert [record["flagged"] for record in records] == [marked] * 3
+
+
 def test_scenarios_that_fits_mark_themselves_are_counted_apart() -> None:
     rows = records()
     ours = rows["method"] == OURS

@@ -83,6 +83,7 @@ _SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENA
     "shifted-sites": "Site means shifted",
     "shifted-columns": "Site means shifted, columns too",
     "repeated-visits": "Repeated visits",
+    "unnamed-visits": "Repeated visits, not named",
     **{f"ar-{digits}": f"Correlation 0.{digits}" for digits in ("98", "995", "999")},
     "noise-by-column": "Noise depends on a column",
     "bad-leverage": "1% bad leverage",

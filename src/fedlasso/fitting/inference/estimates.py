@@ -15,6 +15,8 @@ from fedlasso.fitting.inference.groups import GROUP_FLOOR, Group, discover
 from fedlasso.numerics import Array
 
 LEVEL = 0.95
+# How a note begins if assumptions clearly fail.
+CANNOT_PROMISE = "cannot promise the false discovery rate or the level of intervals here:"
 # Fields of `Estimates` with one entry, or one column, per column of the model.
 ARRAYS = ("columns", "values", "errors", "site_values", "site_variances")
 

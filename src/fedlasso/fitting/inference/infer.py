@@ -13,7 +13,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
-from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.estimates import CANNOT_PROMISE, Effects, Estimates
 from fedlasso.fitting.inference.few_rows import FEW_ROWS
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.inference.separation import check_bounded, free_unbounded
@@ -64,6 +64,14 @@ NARROW = (
     "confidence intervals that may be too narrow, because few rows bound the effect (rare values "
     "with nearly the same response in all rows): {}"
 )
+REPEATED = (
+    f"{CANNOT_PROMISE} rows look repeated at {{}} sites, as several visits of a patient do, and "
+    "they are assumed to be independent; name the patient's column with --cluster"
+)
+FEW_CLUSTERS = (
+    f"{CANNOT_PROMISE} there are too few clusters for standard errors, which assume independent "
+    "rows"
+)
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
 
@@ -94,6 +102,11 @@ class Trust:
     factors: Array | None = None
     refit: Fit | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def marked(self) -> bool:
+        """Whether rates and levels cannot be promised, because assumptions clearly fail."""
+        return any(note.startswith(CANNOT_PROMISE) for note in self.notes)
 
 
 def count_vectors(settings: Settings, p: int) -> int:
@@ -225,11 +238,10 @@ class _Inference:
             self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
         if start.few_rows:
             self.notes.append(FEW_ROWS.format(start.few_rows))
+        if start.repeated:
+            self.notes.append(REPEATED.format(f"{start.repeated} of {len(self.view.sites)}"))
         if start.clusters and not start.batches:
-            self.notes.append(
-                "cannot promise the false discovery rate or the level of intervals here: there are "
-                "too few clusters for standard errors, which assume independent rows"
-            )
+            self.notes.append(FEW_CLUSTERS)
         return start
 
     def temper(self, start: Start, effects: Effects) -> Effects:
