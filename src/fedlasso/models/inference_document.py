@@ -102,8 +102,8 @@ class TrustDocument:
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
     columns of the model and columns named by the analyst, if their intervals were requested. Of
     the latter, `not_identified` have none: each is nearly a combination of the columns listed with
-    it, or the data do not bound its effect, and no columns are listed. `site_weights` is the weight
-    of a row by site, and `weighted_model` whether the model has them too, or inference only.
+    it, or few rows or none bound its effect, and no columns are listed. `site_weights` is the
+    weight of a row by site, and `weighted_model` whether the model has them too, or inference only.
     `site_effects` is whether the fit has decided that every site has its own intercept.
     """
 
@@ -149,7 +149,7 @@ class TrustDocument:
 
     @property
     def without_interval(self) -> list[str]:
-        """One sentence per requested column that is not identified."""
+        """One sentence per requested column without an interval."""
         sentences = []
         for name, others in self.not_identified.items():
             if not others:

@@ -275,11 +275,10 @@ def judge_units(units: Sequence[Sequence[int]], truth: Array) -> Record:
 def check_intervals(estimates: Estimates, truth: Array) -> Record:
     """Return coverage and mean width of the intervals that are given, and the fraction that is not.
 
-    Intervals that a fit marks as doubtful do not count. Coverage and width are missing if there is
-    none.
+    Coverage and width are missing if there is none.
     """
     low, high = estimates.intervals().T
-    given = np.isfinite(low) & np.isfinite(high) & ~np.isin(estimates.columns, estimates.doubtful)
+    given = np.isfinite(low) & np.isfinite(high)
     if not given.any():
         return {"coverage": None, "width": None, "not_given": float(given.size > 0)}
     true = truth[estimates.columns]

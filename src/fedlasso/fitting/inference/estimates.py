@@ -118,8 +118,7 @@ class Estimates:
         variance of zero means that a site has none
     effects : posterior of the columns' effects, if they were selected by that
     combinations : columns that are not identified, each with those that it is a combination of, or
-        with none if the rows do not bound its effect
-    doubtful : columns whose effects few rows bound; their intervals may be too narrow
+        with none if few rows or none bound its effect
     """
 
     columns: NDArray[np.int64]
@@ -130,7 +129,6 @@ class Estimates:
     site_variances: Array | None = None
     effects: Effects | None = None
     combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    doubtful: tuple[int, ...] = ()
 
     @property
     def identified(self) -> NDArray[np.bool_]:
@@ -180,7 +178,7 @@ class Estimates:
         return replace(self, **taken, effects=effects)
 
     def leave_out(self, unbounded: NDArray[np.int64]) -> Estimates:
-        """Return the same without estimates of the columns whose effects the rows do not bound."""
+        """Return the same without estimates of columns whose effects few rows bound, or none."""
         lost = np.isin(self.columns, unbounded)
         values, errors = (np.where(lost, np.nan, own) for own in (self.values, self.errors))
         combinations = self.combinations | dict.fromkeys(unbounded.tolist(), ())

@@ -57,12 +57,8 @@ WIDE = (
     "this family"
 )
 UNBOUNDED = (
-    "these data do not bound the effect (separation), as if all rows with a value of the column "
-    "had the same response"
-)
-NARROW = (
-    "confidence intervals that may be too narrow, because few rows bound the effect (rare values "
-    "with nearly the same response in all rows): {}"
+    "few rows or none bound the effect (separation), as if all or nearly all rows with a value of "
+    "the column had the same response"
 )
 REPEATED = (
     f"{CANNOT_PROMISE} rows look repeated at {{}} sites, as several visits of a patient do, and "
@@ -269,14 +265,11 @@ class _Inference:
         return start
 
     def check_bounded(self, start: Start, estimates: Estimates) -> Estimates:
-        """Leave out columns whose effects no rows bound, and note those that few rows do."""
+        """Leave out columns whose effects few rows bound, or none."""
         try:
-            estimates = check_bounded(start, estimates)
+            return check_bounded(start, estimates)
         except Refused as refusal:
             self.notes.append(f"named columns were not checked for separation: {refusal}")
-        if estimates.doubtful:
-            names = ", ".join(self.columns[k] for k in estimates.doubtful)
-            self.notes.append(NARROW.format(names))
         return estimates
 
     def by_site(self, start: Start, estimates: Estimates) -> Estimates:
