@@ -113,9 +113,9 @@ class BatchSlopes(AboutDirections[BatchSums]):
     """
 
     discloses = Disclosure(
-        "variances of slopes of a model along some directions: sums over batches of at least 10 "
-        "rows, drawn once, of squared sums over rows; the number of clusters; and at how many "
-        "sites rows look repeated",
+        "variances of slopes of a model along some directions: sums over batches of at least "
+        "min_rows rows, drawn once, of squared sums over rows; the number of clusters; and at how "
+        "many sites rows look repeated",
         batches=True,
     )
 
