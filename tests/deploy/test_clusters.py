@@ -14,6 +14,7 @@ from fedlasso import FederatedLasso, FedLassoError
 from fedlasso.cli import main
 from fedlasso.deploy.run import begin_plan, repeat_fit, run_plan
 from fedlasso.fitting import Settings
+from fedlasso.fitting.inference.infer import REPEATED
 from fedlasso.governance import Policy
 from fedlasso.models import FitPlan, NetworkSource, read_document, write_model
 
@@ -67,6 +68,28 @@ def test_clusters_stay_at_their_sites_and_widen_intervals(
     if not masked:
         write_model(tmp_path / "again", again)
         assert same_files(out, tmp_path / "again")
+
+
+@pytest.mark.standard
+def test_sites_send_how_many_of_them_have_rows_that_look_repeated(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    for site, path in tables.items():
+        frame = pd.read_csv(path).drop(columns="patient")
+        for column in ("x3", "x4", "x5"):
+            own = rng.standard_normal(30)[np.repeat(np.arange(30), 5)]
+            frame[column] = rng.standard_normal(150) if site == "c" else own
+        frame.to_csv(path, index=False)
+    project = Project(tables, authority=Authority(tmp_path / "ca"))
+    out = tmp_path / "model"
+    begin_plan(out, FitPlan(Settings(penalty=0.05, intervals=("x1",)), source(cluster=None)))
+    trust = run_plan(out, project.connect).document.trust
+    assert trust is not None
+    assert trust.marks == (REPEATED.format("2 of 3"),)
+    again = repeat_fit(read_document(out / "model.json"), tables, dict.fromkeys(tables, KEY))
+    assert again.trust is not None
+    assert again.trust.marks == trust.marks
 
 
 @pytest.mark.full

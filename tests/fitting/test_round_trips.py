@@ -69,7 +69,8 @@ def test_a_linear_fit_with_discoveries_takes_at_most_ten_round_trips() -> None:
         sites = np.arange(400) % 3
         model = FederatedLasso("discoveries", fdr=0.1).fit(X, y, sites=sites)
         trust = model.model_.trust
-        assert trust is not None and trust.found is not None
+        assert trust is not None
+        assert trust.found is not None
         # A second fit follows where sites differ in mean or noise; these do not.
         assert model.ledger_.trips <= 10
         assert trust.found.site_values is not None

@@ -1,15 +1,18 @@
 """Inference about responses that a few columns predict nearly or quite without error."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from fedlasso import InProcess, Site
+from fedlasso import FederatedLogisticLasso, InProcess, Site
 from fedlasso.errors import CannotFit
 from fedlasso.families import find_family
 from fedlasso.fitting import Model, Settings, fit_model
 from fedlasso.fitting.inference.debiased import Start
-from fedlasso.fitting.inference.infer import NARROW, UNBOUNDED
+from fedlasso.fitting.inference.infer import UNBOUNDED
 from fedlasso.models import to_trust_document
 from fedlasso.numerics import L1, Array
 
@@ -82,8 +85,8 @@ def test_separated_classes_have_no_discoveries() -> None:
         fit_model(separated(), settings)
 
 
-def rare_columns(family: str, outcomes: tuple[int, int]) -> InProcess:
-    """Return sites with two columns that 30 of 450 rows have, so many of them with an outcome.
+def draw_rare_columns(family: str, outcomes: tuple[int, int]) -> tuple[Array, Array]:
+    """Return rows with two columns that 30 of 450 rows have, so many of them with an outcome.
 
     An outcome is a positive response, a count above zero or an event.
     """
@@ -98,24 +101,47 @@ def rare_columns(family: str, outcomes: tuple[int, int]) -> InProcess:
         rows = np.arange(start, start + 30)
         y[rows] = np.where(rows < start + count, size[rows], none[rows])
     order = rng.permutation(450)
-    return three_sites(X[order], y[order], find_family(family).loss.name)
+    return X[order], y[order]
+
+
+def rare_columns(family: str, outcomes: tuple[int, int]) -> InProcess:
+    return three_sites(*draw_rare_columns(family, outcomes), find_family(family).loss.name)
 
 
 @pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
-def test_a_named_column_whose_rows_have_one_outcome_only_has_no_interval(family: str) -> None:
+def test_a_named_column_whose_effect_few_rows_bound_has_no_interval(family: str) -> None:
     settings = Settings(family=family, penalty=0.02, intervals=("x0", "x1", "x2"))
     model = fit_model(rare_columns(family, (0, 2)), settings)
     assert model.trust is not None
     assert model.trust.named is not None
-    np.testing.assert_array_equal(model.trust.named.identified, [False, True, True])
+    np.testing.assert_array_equal(model.trust.named.identified, [False, False, True])
+    assert np.isnan(model.trust.named.intervals()[:2]).all()
     document = to_trust_document(model)
     assert document is not None
-    assert {row.name for row in document.named} == {"x1", "x2"}
-    assert document.not_identified == {"x0": ()}
-    assert model.trust.named.doubtful == (1,)
-    assert document.notes[-1] == NARROW.format("x1")
-    (sentence,) = document.without_interval
-    assert sentence.startswith("x0 has no interval: these data do not bound the effect (separation")
+    assert {row.name for row in document.named} == {"x2"}
+    assert document.not_identified == {"x0": (), "x1": ()}
+    assert document.without_interval == [f"{x} has no interval: {UNBOUNDED}" for x in ("x0", "x1")]
+
+
+def test_withheld_intervals_are_empty_in_tables_and_explained_once(tmp_path: Path) -> None:
+    X, y = draw_rare_columns("binomial", (0, 2))
+    model = FederatedLogisticLasso(penalty=0.02, intervals=["x0", "x1", "x2"])
+    model.fit(X, y, np.resize(["a", "b", "c"], 450))
+    table = model.coefficient_table().set_index("term")
+    inferred = table[["debiased", "std.error", "conf.low", "conf.high", "adj.p.value"]]
+    assert inferred.loc[["x0", "x1"]].isna().all(axis=None)
+    assert inferred.loc["x2"].notna().all()
+    # The coefficient of the model is not withheld.
+    assert table.loc["x1", "estimate"] != 0
+    model.to_folder(tmp_path / "model")
+    written = pd.read_csv(tmp_path / "model" / "coefficients.csv").set_index("name")
+    fields = written[["estimate", "std_error", "low", "high", "p_value", "adjusted_p"]]
+    assert fields.loc[["x0", "x1"]].isna().all(axis=None)
+    assert fields.loc["x2"].notna().all()
+    card = (tmp_path / "model" / "card.html").read_text()
+    for shown in (card, model.summary()):
+        for name in ("x0", "x1"):
+            assert shown.count(f"{name} has no interval: {UNBOUNDED}") == 1
 
 
 def test_a_column_that_separates_alone_leaves_other_columns_their_intervals() -> None:

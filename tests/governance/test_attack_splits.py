@@ -13,6 +13,8 @@ from fedlasso.errors import Refused
 from fedlasso.governance import Policy
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.numerics import Array
+from fedlasso.sites import BatchSlopes
+from fedlasso.sites.repeats import find_repeated
 from fedlasso.sites.rows import divide
 from fedlasso.sites.views import ColumnSums
 
@@ -130,6 +132,21 @@ def test_a_cut_that_was_deleted_is_missed(tmp_path: Path) -> None:
     assert "the cut of this data file is missing" in victim.open().text
     path.write_bytes(kept[:-1])
     assert "the cut of this data file is damaged" in victim.open().text
+
+
+def test_whether_rows_look_repeated_is_disclosed_once(tmp_path: Path) -> None:
+    """Otherwise choices of columns would disclose which rows agree in which columns."""
+    X, y = draw_records(N, P, 5)
+    X[1::2, :3] = X[::2, :3]
+    victim = Victim(tmp_path, X, y).opened()
+    question = BatchSlopes(np.zeros(P), np.eye(P, 1))
+    assert victim.ask(question).repeated == 1
+    # Without the kept byte the other columns would give another answer.
+    others = tuple(f"x{k}" for k in range(3, P))
+    victim.opened(*others, fit="cd" * 8)
+    own = victim.door._site.site  # type: ignore[union-attr]
+    assert find_repeated(own.table.columns.T) == 0
+    assert victim.ask(BatchSlopes(np.zeros(P - 3), np.eye(P - 3, 1))).repeated == 1
 
 
 def test_small_sites_have_rows_in_some_folds() -> None:

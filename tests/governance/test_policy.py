@@ -161,7 +161,7 @@ def disclosure_table() -> str:
         "split": "`max_splits`, `min_validation_rows`",
         "held out": "`min_validation_rows`, `max_candidates`",
         "compared": "`max_comparisons`",
-        "batches": "`max_splits`, `min_validation_rows`",
+        "batches": "`max_splits`",
     }
     lines = [
         "| question | what a reply reveals | rules besides `min_rows` and `max_numbers` |",

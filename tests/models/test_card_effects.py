@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from helpers.cards import COLUMNS, SCHEMA, cells_of, draw_sites, section_of, tex
 
 from fedlasso.fitting import Settings
 from fedlasso.fitting.examination.comparison import ColumnStability
+from fedlasso.fitting.inference.infer import FEW_CLUSTERS, REPEATED
 from fedlasso.models import ModelDocument, describe_model, draw_card, make_model
+from fedlasso.models.card_effects import ASSUMPTIONS
 from fedlasso.models.document import Coefficient
 from fedlasso.models.inference_document import (
     ColumnEstimate,
@@ -128,3 +131,50 @@ def test_a_group_is_named_on_the_card_and_on_screen(plain: ModelDocument) -> Non
     assert "&lt;a&gt;, b, c" in card
     assert "one or more of 3 nearly collinear columns: <a>, b, c" in text
     assert "in the model b represents them" in text
+
+
+@pytest.mark.parametrize("mark", [FEW_CLUSTERS, REPEATED.format("1 of 2")])
+def test_the_expected_rate_is_printed_unless_a_fit_cannot_promise_it(
+    mark: str, plain: ModelDocument
+) -> None:
+    found = (replace(UNSURE, probability=0.98),)
+    trust = TrustDocument(level=0.95, rate=0.1, tests=9, found=found, notes=("something else",))
+    document = replace(plain, trust=trust)
+    promise = (
+        "1 column discovered at a false discovery rate of 0.1: on average at most 10% of such a "
+        "list are false (Bayesian FDR, calibrated by simulation)."
+    )
+    for shown in (describe_model(document), draw_card(document)):
+        assert shown.count(promise) == 1
+    marked = replace(plain, trust=replace(trust, notes=("something else", mark)))
+    first = "1 column discovered, without a promise of the intended false discovery rate of 0.1."
+    lines = describe_model(marked).splitlines()
+    assert lines[lines.index(first) + 1] == mark
+    assert lines.count(mark) == 1
+    assert lines.count("something else") == 1
+    shown = unescape(text_of(draw_card(marked)))
+    assert shown.index(first) < shown.index(mark) < shown.index("something else")
+    for text in ("\n".join(lines), shown):
+        assert "of such a list" not in text
+        assert "calibrated by simulation" not in text
+
+
+@pytest.mark.parametrize("kind", ["discoveries", "named", "not identified", "none"])
+def test_the_card_lists_assumptions_where_it_has_inference(kind: str, plain: ModelDocument) -> None:
+    trusts = {
+        "discoveries": TrustDocument(level=0.95, rate=0.1),
+        "named": TrustDocument(level=0.95, named=(UNSURE,)),
+        "not identified": TrustDocument(level=0.95, not_identified={COLUMNS[0]: ()}),
+        "none": TrustDocument(level=0.95, site_weights={"north": 1.0}),
+    }
+    card = draw_card(replace(plain, trust=trusts[kind]))
+    if kind == "none":
+        assert "Assumptions" not in card
+        return
+    box = text_of(section_of(card, "Assumptions"))
+    for assumption in ASSUMPTIONS:
+        assert assumption in box
+    assert "proportional" not in box
+    settings = replace(plain.settings, family="cox")
+    card = draw_card(replace(plain, trust=trusts[kind], settings=settings))
+    assert "proportional" in text_of(section_of(card, "Assumptions"))

@@ -5,6 +5,7 @@ import pytest
 
 from fedlasso import FedLassoError, InProcess, Site
 from fedlasso.fitting import fit_model
+from fedlasso.fitting.inference.infer import FEW_CLUSTERS
 from fedlasso.fitting.settings import Settings
 from fedlasso.sites import BatchSlopes, folds, standardise
 from fedlasso.sites.fold_assignment import BATCH_ROWS, MOST_BATCHES
@@ -107,3 +108,19 @@ def test_errors_are_those_of_the_noise_at_hand(clusters: bool) -> None:
     wide, plain = model.trust.named.errors * np.sqrt(1200)
     assert wide > 1.4
     assert 0.75 < plain < 1.25
+
+
+@pytest.mark.parametrize(("patients", "few"), [(3, True), (4, False)])
+def test_too_few_clusters_for_standard_errors_are_noted(patients: int, few: bool) -> None:
+    """Three patients at each of two sites are four degrees of freedom; errors need five."""
+    rng = np.random.default_rng(4)
+    sites = []
+    for name in "ab":
+        X = rng.standard_normal((40 * patients, 3))
+        labels = np.repeat(np.arange(patients), 40)
+        y = X[:, 0] + rng.standard_normal(len(X))
+        sites.append(Site(name, X, y, raw=True, clusters=labels))
+    trust = fit_model(InProcess(sites), Settings(penalty=0.05, intervals=("x0",))).trust
+    assert trust is not None
+    assert (FEW_CLUSTERS in trust.notes) == few
+    assert trust.marked == few

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from fedlasso import InProcess
 from fedlasso.cli import main
@@ -138,6 +139,36 @@ def test_coverage_counts_the_intervals_that_are_given() -> None:
     assert checked == {"coverage": 0.5, "width": pytest.approx(0.392, abs=1e-3), "not_given": 0.5}
     nothing = check_intervals(estimates.take(np.isnan(errors)), np.ones(4))
     assert nothing == {"coverage": None, "width": None, "not_given": 1.0}
+
+
+@pytest.mark.standard
+def test_every_fit_of_visits_without_clusters_is_marked() -> None:
+    study = TrustStudy(seed=5, methods=(OURS,), rates=(0.1,))
+    for name, marked in (("unnamed-visits", 1.0), ("repeated-visits", 0.0)):
+        scenario = study.scenarios[name]
+        records = [study.replicate(scenario, number)[0] for number in range(3)]
+        assert [record["flagged"] for record in records] == [marked] * 3
+
+
+@pytest.mark.standard
+def test_fits_of_corrupted_rows_are_marked() -> None:
+    """Most of them: a mark is by three random models, and the draws were not chosen for it."""
+    study = TrustStudy(seed=5, methods=(OURS,), rates=(0.1,))
+    scenario = study.scenarios["corrupted-rows"]
+    flagged = [study.replicate(scenario, number)[0]["flagged"] for number in range(4)]
+    assert flagged.count(1.0) >= 3
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("family", ["binomial", "cox"])
+def test_intervals_of_nonzero_columns_cover_in_other_families_too(family: str) -> None:
+    """Of 120 independent 95% intervals, fewer cover only with a probability of 1e-4."""
+    cell = replace(TrustStudy().scenarios["shifted-sites"], name="plain", design="", p=20)
+    study = TrustStudy(seed=5, families=(family,), methods=(OURS,), rates=(0.1,))
+    records = [study.replicate(cell, number)[0] for number in range(12)]
+    assert all(record["not_given"] == 0 for record in records)
+    coverage = pd.DataFrame(records)["coverage_nonzero"].mean()
+    assert 120 * coverage >= binom.ppf(1e-4, 120, 0.95)
 
 
 def test_scenarios_that_fits_mark_themselves_are_counted_apart() -> None:

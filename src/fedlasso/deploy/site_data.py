@@ -155,7 +155,7 @@ class TableRecords:
         encoded = schema.encoded
         limits = {
             "part": rare.part,
-            "batch": max(rare.batch, BATCH_ROWS),
+            "batch": max(rare.atom, BATCH_ROWS),
             "atom_rows": rare.atom or ATOM_ROWS,
             "turn": sorted(opening.sites).index(name) if name in opening.sites else 0,
         }

@@ -1,4 +1,8 @@
-"""The cut of a data file into atoms, kept beside its ledger for the life of the file."""
+"""The cut of a data file into atoms, kept beside its ledger for the life of the file.
+
+Before the atoms is a byte: whether rows looked repeated when the file was cut. Other columns of a
+later fit do not change that.
+"""
 
 from pathlib import Path
 
@@ -8,6 +12,7 @@ from fedlasso.atomic_files import write_atomically
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.lifetime import Lifetime, short_hash
 from fedlasso.sites import Site
+from fedlasso.sites.repeats import MANY_REPEATED
 from fedlasso.sites.rows import name_draw
 
 
@@ -24,9 +29,10 @@ def recall_cut(site: Site, lifetime: Lifetime) -> None:
     path = _path(site, lifetime)
     if path.exists():
         kept = np.frombuffer(path.read_bytes(), np.uint8).astype(np.int64)
-        if kept.size != site.table.n:
+        if kept.size != site.table.n + 1:
             raise FedLassoError("the cut of this data file is damaged; restore it")
-        site.draw.pinned = kept
+        site.draw.repeated = float(kept[0])
+        site.draw.pinned = kept[1:]
     elif lifetime.knows("splits", f"atoms {_name_clusters(site)} "):
         raise FedLassoError(
             "the cut of this data file is missing, but the ledger refers to it; restore it"
@@ -37,8 +43,9 @@ def keep_cut(site: Site, lifetime: Lifetime) -> None:
     """Write down how a site's rows are cut, unless that is written."""
     path = _path(site, lifetime)
     if not path.exists():
+        repeated = site.draw.repeated >= MANY_REPEATED
         atoms = site.draw.finest.astype(np.uint8)
-        write_atomically(path, atoms.tobytes(), private=True)
+        write_atomically(path, bytes([repeated]) + atoms.tobytes(), private=True)
 
 
 def _path(site: Site, lifetime: Lifetime) -> Path:

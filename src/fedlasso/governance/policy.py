@@ -47,14 +47,13 @@ class Rare(NamedTuple):
     """Minimum numbers of rows that may be distinguished.
 
     Text levels with fewer than `level` rows are pooled. A column is refused that differs from its
-    commonest value in some rows, but in fewer than `cell`, or `part` in an atom. A batch has at
-    least `batch` rows, and an atom `atom`.
+    commonest value in some rows, but in fewer than `cell`, or `part` in an atom. An atom and a
+    batch have at least `atom` rows.
     """
 
     level: int = 0
     cell: int = 0
     part: int = 0
-    batch: int = 0
     atom: int = 0
 
 
@@ -64,10 +63,10 @@ class Policy:
 
     Attributes
     ----------
-    min_rows : minimum training rows of an answer
+    min_rows : minimum training rows of an answer, rows of an atom and rows of a batch
     min_effective_rows : minimum rows that the curvature of a curved loss rests on at any model,
         (sum w)^2 / sum w^2, or half of all
-    min_validation_rows : minimum held-out rows of a validation error, and rows of a batch
+    min_validation_rows : minimum held-out rows of a validation error
     min_cell_rows : minimum rows in which a column differs from its commonest value, unless it does
         not differ at all
     min_part_cell_rows : the same in every atom, and so in every part of a split
@@ -185,8 +184,7 @@ class Policy:
     @property
     def rare(self) -> Rare:
         level = self.min_level_rows if self.pool_rare_levels else 0
-        part = self.min_part_cell_rows
-        return Rare(level, self.min_cell_rows, part, self.min_validation_rows, self.min_rows)
+        return Rare(level, self.min_cell_rows, self.min_part_cell_rows, self.min_rows)
 
     def check_rows(self, rows: int, where: str) -> None:
         if rows < self.min_rows:

@@ -23,8 +23,10 @@ ROWS_SHOWN = 40
 GROUP_SHOWN = 30
 RATE_NOTE = (
     "This is a Bayesian false discovery rate, calibrated by simulation: an average over many "
-    "studies like this one, not a bound for each list. Very small effects are usually missed, and "
-    "of highly correlated columns possibly all."
+    "studies like this one, not a bound for each list."
+)
+MISSED_NOTE = (
+    "Very small effects are usually missed, and of highly correlated columns possibly all."
 )
 GROUPS_NOTE = (
     "The rows show that one or more columns of each group have an effect, but not which: all pairs "
@@ -61,8 +63,11 @@ def draw_effects(document: ModelDocument) -> str:
     effects = effects_of(document)
     parts = []
     if trust is not None and trust.summary:
-        tested = f"<b>{escape(trust.summary)}</b> {trust.tests} columns were tested. {RATE_NOTE}"
+        about = MISSED_NOTE if trust.marks else f"{RATE_NOTE} {MISSED_NOTE}"
+        tested = f"<b>{escape(trust.summary)}</b> {trust.tests} columns were tested. {about}"
         parts.append(f"<p>{tested}</p>")
+    if trust is not None and trust.marks:
+        parts.append(html.bullets(trust.marks))
     if effects:
         parts += [
             table_of_effects(document, effects[:ROWS_SHOWN]),
@@ -202,8 +207,8 @@ def _draw_trust(document: ModelDocument, trust: TrustDocument) -> str:
         table = html.text_table(["site", "weight of a row"], weights)
         note = WEIGHTS_NOTE + WEIGHTED[trust.weighted_model]
         parts.append(html.section("Site weights", note, table))
-    if trust.notes:
-        parts.append(html.bullets(trust.notes))
+    if trust.other_notes:
+        parts.append(html.bullets(trust.other_notes))
     if trust.rate is not None or trust.selected or trust.named or trust.not_identified:
         note = "Intervals, probabilities and rates hold only if these do; the fit cannot check all."
         assumption = document.settings.response_family.assumption

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fedlasso.fitting.inference.estimates import Estimates
+from fedlasso.fitting.inference.estimates import CANNOT_PROMISE, Estimates
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.inference.infer import UNBOUNDED
 from fedlasso.fitting.model import Model
@@ -102,8 +102,8 @@ class TrustDocument:
     `found` and `groups` are discovered columns and groups of columns; `selected` and `named` are
     columns of the model and columns named by the analyst, if their intervals were requested. Of
     the latter, `not_identified` have none: each is nearly a combination of the columns listed with
-    it, or the data do not bound its effect, and no columns are listed. `site_weights` is the weight
-    of a row by site, and `weighted_model` whether the model has them too, or inference only.
+    it, or few rows or none bound its effect, and no columns are listed. `site_weights` is the
+    weight of a row by site, and `weighted_model` whether the model has them too, or inference only.
     `site_effects` is whether the fit has decided that every site has its own intercept.
     """
 
@@ -125,18 +125,31 @@ class TrustDocument:
         """The discoveries in one sentence; empty where none were requested."""
         if self.rate is None:
             return ""
-        at_rate = f"at a false discovery rate of {self.rate:g}"
+        rate = f"false discovery rate of {self.rate:g}"
         counts = ((self.found, "column"), (self.groups, "group"))
         parts = [f"{len(some)} {name}{'s' * (len(some) > 1)}" for some, name in counts if some]
         if not parts:
-            return f"No discoveries {at_rate}: the data show no clear effect of any column."
+            return f"No discoveries at a {rate}: the data show no clear effect of any column."
         columns = " and ".join(parts) + " of nearly collinear columns" * bool(self.groups)
+        if self.marks:
+            return f"{columns} discovered, without a promise of the intended {rate}."
         expected = f"on average at most {self.rate:.0%} of such a list are false"
-        return f"{columns} discovered {at_rate}: {expected}."
+        how = "Bayesian FDR, calibrated by simulation"
+        return f"{columns} discovered at a {rate}: {expected} ({how})."
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The notes that rates and levels cannot be promised, because assumptions clearly fail."""
+        return tuple(note for note in self.notes if note.startswith(CANNOT_PROMISE))
+
+    @property
+    def other_notes(self) -> tuple[str, ...]:
+        """The other notes."""
+        return tuple(note for note in self.notes if note not in self.marks)
 
     @property
     def without_interval(self) -> list[str]:
-        """One sentence per requested column that is not identified."""
+        """One sentence per requested column without an interval."""
         sentences = []
         for name, others in self.not_identified.items():
             if not others:

@@ -19,6 +19,7 @@ from fedlasso.models.document import Missing
 from fedlasso.numerics import find_loss
 from fedlasso.sites import INTERCEPT, Memory, Site
 from fedlasso.sites.fold_assignment import digest_records
+from fedlasso.sites.repeats import MANY_REPEATED
 from fedlasso.sites.site import adds_intercept
 from fedlasso.tables import (
     MIN_LEVEL,
@@ -32,12 +33,10 @@ from fedlasso.tables import (
     parse_formula,
     stem_of,
 )
+from fedlasso.tables.copies import compare_files
 from fedlasso.tables.leaks import leaks_in
-from fedlasso.tables.repeats import compare_files, find_repeated
 
 V = TypeVar("V")
-# Rows look repeated if this fraction of them does.
-MANY_REPEATED = 0.2
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,8 +254,7 @@ def open_parts(
             own = Memory(None if memory is None else memory / place, durable=False)
             sites.append(make_site(part, columns, settings, memory=own))
             kept.append(part)
-            if outcome.cluster is None:
-                _warn_of_repeats(part, notify)
+            _warn_of_repeats(sites[-1], notify)
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or use --missing mean")
     _check_variation(kept, outcome, notify)
@@ -349,12 +347,12 @@ def refuse_copies(files: Sequence[str]) -> None:
             raise FedLassoError(f"{name} and {other} {same}; name each file once")
 
 
-def _warn_of_repeats(part: Encoded, notify: Notify) -> None:
+def _warn_of_repeats(site: Site, notify: Notify) -> None:
     """Warn of rows that may be several ones of the same patient."""
-    repeated = find_repeated(part.X) if isinstance(part.X, np.ndarray) else 0.0
+    repeated = site.draw.repeated
     if repeated >= MANY_REPEATED:
         notify(
-            f"warning: site {part.site!r}: about {repeated:.0%} of the rows agree with another one "
+            f"warning: site {site.name!r}: about {repeated:.0%} of the rows agree with another one "
             "in several columns, as repeated visits do; discoveries and intervals assume "
             "independent rows: name the patient's column with --cluster"
         )

@@ -76,6 +76,7 @@ def describe_fit(document: ModelDocument) -> str:
 
 def _trust_lines(trust: TrustDocument) -> list[str]:
     lines = [trust.summary] if trust.summary else []
+    lines += trust.marks
     groups = (("discovered", trust.found), ("selected", trust.selected), ("requested", trust.named))
     lines += [
         f"{label}: {row.name} {number(row.value, 3)}, {trust.level:.0%} {row.interval_name} "
@@ -95,7 +96,7 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         weights = ", ".join(f"{site} {number(own, 2)}" for site, own in trust.site_weights.items())
         where = "" if trust.weighted_model else " in inference"
         lines.append(f"row weights{where} by inverse noise variance: {weights}")
-    return [*lines, *trust.notes]
+    return [*lines, *trust.other_notes]
 
 
 def _coefficient_lines(document: ModelDocument) -> list[str]:

@@ -60,8 +60,9 @@ def interval_table(results: Results) -> ReportTable | None:
     note = (
         "Coverage of 95% intervals, for columns named beforehand and for selected ones, and mean "
         "width per standard deviation of a predictor: mean (Monte Carlo standard error). A dash: "
-        "nothing was selected. Not given: the proportion of named columns that a fit marks as not "
-        "identified or doubtful; the other columns of the table are about the rest."
+        "nothing was selected. Not given: the proportion of named columns without an interval, "
+        "because they are not identified or few rows bound their effects; the other columns of the "
+        "table are about the rest."
     )
     text = _text(data.drop(columns="method"), INTERVAL_HEADINGS)
     return ReportTable("intervals", "Coverage and width of 95% intervals", note, data, text)

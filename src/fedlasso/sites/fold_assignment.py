@@ -29,6 +29,7 @@ from fedlasso.sites.atoms import (
     place_in_folds,
     smallest,
 )
+from fedlasso.sites.repeats import find_repeated
 from fedlasso.sites.rows import divide, fill_batches, fold_rows, folds_in, name_draw, shuffle
 
 # Rows of a batch, and batches of a site.
@@ -168,6 +169,13 @@ class FoldDraw:
                 ):
                     return False
         return True
+
+    @cached_property
+    def repeated(self) -> float:
+        """Fraction of rows that look repeated, such as visits of a patient; zero with clusters."""
+        if self.clusters is not None or not self.tables or self.tables[0].sparse is not None:
+            return 0.0
+        return find_repeated(self.tables[0].columns.T)
 
     def batches(self, n: int) -> Places:
         """Return the batch of each row: random batches of whole clusters, the same for ever.

@@ -14,6 +14,7 @@ from fedlasso.federation.messages import Directions, Points, R, Times
 from fedlasso.numerics import Array, LeastSquares
 from fedlasso.sites.cells import floor_times, join_events
 from fedlasso.sites.questions import Amount, bound_of_loss
+from fedlasso.sites.repeats import MANY_REPEATED
 from fedlasso.sites.site import View
 
 # Levels of noise that sites are counted at: powers of the fourth root of two.
@@ -91,13 +92,15 @@ class BatchSums(Reply):
     """Per direction: variances of slopes, and second derivatives; and degrees of freedom.
 
     Sites with fewer than two batches add nothing to these. `clusters` is the number of clusters,
-    zero without any.
+    zero without any. `repeated` is one if rows look repeated and there are no clusters; a total
+    counts sites.
     """
 
     variances: Positive[Array]
     curvatures: Positive[Array]
     degrees: Positive[float]
     clusters: Positive[float]
+    repeated: Positive[float]
 
 
 class BatchSlopes(AboutDirections[BatchSums]):
@@ -110,8 +113,9 @@ class BatchSlopes(AboutDirections[BatchSums]):
     """
 
     discloses = Disclosure(
-        "variances of slopes of a model along some directions: sums over batches of at least 10 "
-        "rows, drawn once, of squared sums over rows; and the number of clusters",
+        "variances of slopes of a model along some directions: sums over batches of at least "
+        "min_rows rows, drawn once, of squared sums over rows; the number of clusters; and at how "
+        "many sites rows look repeated",
         batches=True,
     )
 
@@ -126,8 +130,9 @@ class BatchSlopes(AboutDirections[BatchSums]):
         left = 1 - float(sizes @ sizes)
         members = site.draw.clusters
         clusters = 0.0 if members is None else float(members.max() + 1)
+        repeated = float(site.draw.repeated >= MANY_REPEATED)
         if left < LEAST_LEFT:
-            return BatchSums(np.zeros(count), np.zeros(count), 0.0, clusters)
+            return BatchSums(np.zeros(count), np.zeros(count), 0.0, clusters, repeated)
         terms = site.training.slope_terms(self.b, self.directions)
         sums = np.zeros((len(sizes), count))
         np.add.at(sums, batch, terms)
@@ -137,8 +142,9 @@ class BatchSlopes(AboutDirections[BatchSums]):
         sums = self._round(sums, columns, np.sqrt(curvatures))
         variances = np.einsum("ik,ik->k", sums, sums) / left
         work = site.operations(count)
+        degrees = left / (1 - left)
         return BatchSums(
-            variances, curvatures, left / (1 - left), clusters, steps=count, operations=work
+            variances, curvatures, degrees, clusters, repeated, steps=count, operations=work
         )
 
     def _round(self, sums: Array, columns: Array, along: Array) -> Array:
@@ -159,6 +165,8 @@ class BatchSlopes(AboutDirections[BatchSums]):
             "curvatures": self.curvature_bound(magnitudes),
             "degrees": Bound(2 * magnitudes.rows),
             "clusters": Bound(2 * magnitudes.rows, words=1),
+            # There are no more sites than rows.
+            "repeated": Bound(2 * magnitudes.rows, words=1),
         }
 
 

@@ -83,6 +83,7 @@ _SCENARIOS = {name: name.replace("-", " ").capitalize() for name in _PLAIN_SCENA
     "shifted-sites": "Site means shifted",
     "shifted-columns": "Site means shifted, columns too",
     "repeated-visits": "Repeated visits",
+    "unnamed-visits": "Repeated visits, not named",
     **{f"ar-{digits}": f"Correlation 0.{digits}" for digits in ("98", "995", "999")},
     "noise-by-column": "Noise depends on a column",
     "bad-leverage": "1% bad leverage",
@@ -152,8 +153,8 @@ _TABLE: tuple[Field, ...] = (
         "intervals of equal coverage."))
       for which, words in (("named", "named"), ("found", "selected"))),
     Field("not_given", "Named columns without an interval", "metric", scale="proportion", caption=(
-        "Proportion of the named columns that a fit marks as not identified by the data, or whose "
-        "interval it marks as doubtful. Coverage and width are of the others.")),
+        "Proportion of the named columns to which a fit gives no interval: they are not identified "
+        "by the data, or few rows bound their effects. Coverage and width are of the others.")),
     Field("flagged", "Fits that cannot promise the rate", "metric", short="Marked",
           scale="proportion", caption=(
         "Proportion of the fits that state themselves that they cannot promise the false discovery "

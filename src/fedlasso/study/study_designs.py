@@ -197,6 +197,7 @@ DESIGNS: dict[str, DrawDesign] = {
     "shifted-sites": draw_shifted_sites,
     "shifted-columns": draw_shifted_columns,
     "visits": draw_visits,
+    "unnamed-visits": draw_visits,
     "noisy-column": draw_noisy_column,
     "leverage": draw_leverage,
     "corrupted": draw_corrupted,
@@ -211,5 +212,5 @@ def find_design(name: str) -> DrawDesign:
 
 
 def clusters_of(name: str, rows: int) -> NDArray[np.int64] | None:
-    """Return the patient of each row of a site, where a design has several rows of each."""
+    """Return the patient of each row of a site, where a design names them."""
     return np.arange(rows) // VISITS if name == "visits" else None

@@ -69,6 +69,7 @@ CELLS = (
     _cell("shifted-sites", design="shifted-sites"),
     _cell("shifted-columns", design="shifted-columns", sizes=(120,) * 8),
     _cell("repeated-visits", design="visits"),
+    _cell("unnamed-visits", design="unnamed-visits"),
     _cell("ar-98", correlations=(0.98,), sizes=(200, 200, 200), snr=4.0),
     _cell("ar-995", correlations=(0.995,), sizes=(200, 200, 200), snr=4.0),
     _cell("ar-999", correlations=(0.999,), sizes=(200, 200, 200), snr=4.0),
@@ -77,8 +78,6 @@ CELLS = (
     _cell("corrupted-rows", design="corrupted"),
 )
 METHODS = (OURS, ONE, MANY, FED, BH, BEST)
-# What a note says if the tool does not promise its rate.
-CANNOT = "cannot promise"
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ class TrustTrial:
         named, selected = (check_intervals(each, truth) for each in (trust.named, found))
         record |= {"width_named": named["width"], "not_given": named["not_given"]}
         record |= {"coverage_found": selected["coverage"], "width_found": selected["width"]}
-        return record | {"flagged": float(any(CANNOT in note for note in trust.notes))}
+        return record | {"flagged": float(trust.marked)}
 
     def split(self, methods: Sequence[str], rates: tuple[float, ...]) -> Iterator[Record]:
         """Yield outcomes of data splitting: of the first split, and of all of them combined."""
@@ -276,11 +275,10 @@ def judge_units(units: Sequence[Sequence[int]], truth: Array) -> Record:
 def check_intervals(estimates: Estimates, truth: Array) -> Record:
     """Return coverage and mean width of the intervals that are given, and the fraction that is not.
 
-    Intervals that a fit marks as doubtful do not count. Coverage and width are missing if there is
-    none.
+    Coverage and width are missing if there is none.
     """
     low, high = estimates.intervals().T
-    given = np.isfinite(low) & np.isfinite(high) & ~np.isin(estimates.columns, estimates.doubtful)
+    given = np.isfinite(low) & np.isfinite(high)
     if not given.any():
         return {"coverage": None, "width": None, "not_given": float(given.size > 0)}
     true = truth[estimates.columns]

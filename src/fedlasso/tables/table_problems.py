@@ -8,9 +8,9 @@ import numpy as np
 
 from fedlasso.numerics import Array
 from fedlasso.sites.cells import CELL_ROWS, level_rows, withholds
+from fedlasso.tables.copies import compare_files
 from fedlasso.tables.files import File
 from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
-from fedlasso.tables.repeats import compare_files
 from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
 
 # Numbers and texts that often mean a missing value.

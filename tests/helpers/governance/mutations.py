@@ -23,6 +23,7 @@ _KITS = "deploy/nvflare/test_attack_kits.py::"
 _CELLS = "governance/test_attack_cells.py::"
 _RARE = "governance/test_attack_rare.py::"
 _STEPS = "governance/test_attack_steps.py::"
+_INFERENCE = "governance/test_attack_inference.py::"
 _ATOMS = "sites/test_atoms.py::"
 _T = "fedlasso.fitting.examination.table_one."
 _TABLE = "models/test_checkup.py::"
@@ -97,6 +98,11 @@ MUTATIONS = (
              _ATOMS + "test_another_seed_or_another_fit_gives_the_same_folds"),
     Mutation(_S + "fold_assignment.FoldDraw._suits", "lambda self, atoms: True",
              _RARE + "test_the_rows_that_a_split_leaves_out_are_not_few_at_a_value"),
+    Mutation(_S + "fold_assignment.fill_batches",
+             "lambda sizes, order, rows: was(sizes, order, 10)",
+             _INFERENCE + "test_batches_have_the_rows_that_the_policy_demands"),
+    Mutation(_G + "cuts.MANY_REPEATED", "2.0",
+             "governance/test_attack_splits.py::test_whether_rows_look_repeated_is_disclosed_once"),
     Mutation(_G + "door.recall_cut", "lambda *_: None",
              "governance/test_attack_splits.py::test_every_part_is_a_union_of_atoms_cut_once"),
     Mutation(_S + "site.check_moments", "lambda *_: None",
@@ -119,6 +125,10 @@ MUTATIONS = (
     # Models of the coordinator's choice.
     Mutation(_G + "guard.check_steepness", "lambda *_: None",
              _STEPS + "test_a_model_that_is_a_step_is_refused"),
+    Mutation(_G + "guard.check_steepness", "lambda *_: None",
+             _INFERENCE + "test_no_question_of_inference_is_answered_at_a_step"),
+    Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
+             _INFERENCE + "test_no_question_of_inference_is_answered_at_a_step"),
     Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
              _STEPS + "test_a_model_whose_curvature_rests_on_a_few_rows_is_refused"),
     Mutation(_G + "guard.check_means", "lambda *_: None",

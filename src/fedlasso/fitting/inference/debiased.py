@@ -83,6 +83,7 @@ class Start:
     batches : degrees of freedom of errors from batches of rows; zero for errors of the model
     clusters : number of clusters that batches are made of, zero for rows
     few_rows : what a few rows far from the others do to the estimates, if there is a sign of such
+    repeated : number of sites at which rows look repeated, unless clusters are named
     """
 
     federation: Federation
@@ -96,6 +97,7 @@ class Start:
     batches: float = 0.0
     clusters: float = 0.0
     few_rows: str = ""
+    repeated: int = 0
 
     @classmethod
     def at(
@@ -317,6 +319,7 @@ class Start:
             batches=sums.degrees if enough else 0.0,
             clusters=sums.clusters,
             few_rows=few_rows if enough else "",
+            repeated=round(sums.repeated),
         )
 
     def _find_ratios(self, sums: BatchSums) -> Array:

@@ -15,6 +15,8 @@ from fedlasso.fitting.inference.groups import GROUP_FLOOR, Group, discover
 from fedlasso.numerics import Array
 
 LEVEL = 0.95
+# How a note begins if assumptions clearly fail.
+CANNOT_PROMISE = "cannot promise the false discovery rate or the level of intervals here:"
 # Fields of `Estimates` with one entry, or one column, per column of the model.
 ARRAYS = ("columns", "values", "errors", "site_values", "site_variances")
 
@@ -117,8 +119,7 @@ class Estimates:
     own_refused : why sites do not send their own estimates, if they were requested
     effects : posterior of the columns' effects, if they were selected by that
     combinations : columns that are not identified, each with those that it is a combination of, or
-        with none if the rows do not bound its effect
-    doubtful : columns whose effects few rows bound; their intervals may be too narrow
+        with none if few rows or none bound its effect
     """
 
     columns: NDArray[np.int64]
@@ -130,7 +131,6 @@ class Estimates:
     own_refused: str = ""
     effects: Effects | None = None
     combinations: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    doubtful: tuple[int, ...] = ()
 
     @property
     def identified(self) -> NDArray[np.bool_]:
@@ -180,7 +180,7 @@ class Estimates:
         return replace(self, **taken, effects=effects)
 
     def leave_out(self, unbounded: NDArray[np.int64]) -> Estimates:
-        """Return the same without estimates of the columns whose effects the rows do not bound."""
+        """Return the same without estimates of columns whose effects few rows bound, or none."""
         lost = np.isin(self.columns, unbounded)
         values, errors = (np.where(lost, np.nan, own) for own in (self.values, self.errors))
         combinations = self.combinations | dict.fromkeys(unbounded.tolist(), ())

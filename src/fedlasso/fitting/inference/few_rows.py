@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlasso.federation import total_together
+from fedlasso.fitting.inference.estimates import CANNOT_PROMISE
 from fedlasso.sites import CLEARLY, BatchSlopes
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ MISFIT = 0.1
 # They decide the fit if squared products of two columns are so many times those of normal columns.
 DISTANT = 3.5
 FEW_ROWS = (
-    "cannot promise the false discovery rate or the level of intervals here: a few rows far from "
-    "the others {}; check these data for wrong values and units"
+    f"{CANNOT_PROMISE} a few rows far from the others {{}}; check these data for wrong values and "
+    "units"
 )
 
 

@@ -13,7 +13,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.debiased import Start
-from fedlasso.fitting.inference.estimates import Effects, Estimates
+from fedlasso.fitting.inference.estimates import CANNOT_PROMISE, Effects, Estimates
 from fedlasso.fitting.inference.few_rows import FEW_ROWS
 from fedlasso.fitting.inference.groups import Group
 from fedlasso.fitting.inference.separation import check_bounded, free_unbounded
@@ -57,12 +57,16 @@ WIDE = (
     "this family"
 )
 UNBOUNDED = (
-    "these data do not bound the effect (separation), as if all rows with a value of the column "
-    "had the same response"
+    "few rows or none bound the effect (separation), as if all or nearly all rows with a value of "
+    "the column had the same response"
 )
-NARROW = (
-    "confidence intervals that may be too narrow, because few rows bound the effect (rare values "
-    "with nearly the same response in all rows): {}"
+REPEATED = (
+    f"{CANNOT_PROMISE} rows look repeated at {{}} sites, as several visits of a patient do, and "
+    "they are assumed to be independent; name the patient's column with --cluster"
+)
+FEW_CLUSTERS = (
+    f"{CANNOT_PROMISE} there are too few clusters for standard errors, which assume independent "
+    "rows"
 )
 # A site's noise variance is estimated with this many additional rows of the common variance.
 PRIOR_ROWS = 10.0
@@ -94,6 +98,11 @@ class Trust:
     factors: Array | None = None
     refit: Fit | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def marked(self) -> bool:
+        """Whether rates and levels cannot be promised, because assumptions clearly fail."""
+        return any(note.startswith(CANNOT_PROMISE) for note in self.notes)
 
 
 def count_vectors(settings: Settings, p: int) -> int:
@@ -225,11 +234,10 @@ class _Inference:
             self.notes.append(f"standard errors assume equal noise in all rows: {refusal}")
         if start.few_rows:
             self.notes.append(FEW_ROWS.format(start.few_rows))
+        if start.repeated:
+            self.notes.append(REPEATED.format(f"{start.repeated} of {len(self.view.sites)}"))
         if start.clusters and not start.batches:
-            self.notes.append(
-                "cannot promise the false discovery rate or the level of intervals here: there are "
-                "too few clusters for standard errors, which assume independent rows"
-            )
+            self.notes.append(FEW_CLUSTERS)
         return start
 
     def temper(self, start: Start, effects: Effects) -> Effects:
@@ -257,14 +265,11 @@ class _Inference:
         return start
 
     def check_bounded(self, start: Start, estimates: Estimates) -> Estimates:
-        """Leave out columns whose effects no rows bound, and note those that few rows do."""
+        """Leave out columns whose effects few rows bound, or none."""
         try:
-            estimates = check_bounded(start, estimates)
+            return check_bounded(start, estimates)
         except Refused as refusal:
             self.notes.append(f"named columns were not checked for separation: {refusal}")
-        if estimates.doubtful:
-            names = ", ".join(self.columns[k] for k in estimates.doubtful)
-            self.notes.append(NARROW.format(names))
         return estimates
 
     def note_refusal(self, estimates: Estimates) -> Estimates:

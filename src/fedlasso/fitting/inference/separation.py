@@ -23,22 +23,19 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 200
 # So many standard errors away, a parabola is 50 higher. The rows do not bound an effect if the loss
 # is not even 0.5 higher there (a deviance of one) on one side; below 16, few rows do, and intervals
-# are too narrow. Standard errors are at most those of rows with this second derivative.
+# would be too narrow. Standard errors are at most those of rows with this second derivative.
 FAR = 10.0
 UNBOUNDED_RISE = 0.5
-DOUBTFUL_RISE = 16.0
+FEW_ROWS_RISE = 16.0
 LEAST_CURVATURE = 0.01
 
 
 def check_bounded(start: Start, estimates: Estimates) -> Estimates:
-    """Leave out columns whose effects the rows do not bound, and mark those that few rows do."""
+    """Leave out columns whose effects few rows bound, or none."""
     columns = estimates.columns[estimates.identified]
     if start.problem.quadratic or not columns.size:
         return estimates
-    rises = find_rises(start, columns)
-    bounded = rises >= UNBOUNDED_RISE
-    doubtful = columns[bounded & (rises < DOUBTFUL_RISE)]
-    return replace(estimates.leave_out(columns[~bounded]), doubtful=tuple(doubtful.tolist()))
+    return estimates.leave_out(columns[find_rises(start, columns) < FEW_ROWS_RISE])
 
 
 def find_rises(start: Start, columns: NDArray[np.int64]) -> Array:

@@ -1,13 +1,12 @@
-"""Files given twice, and rows that look repeated, such as several visits of one patient."""
-
-from filecmp import cmp
-from pathlib import Path
+"""Rows that look repeated, such as several visits of one patient."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlasso.numerics import Array
 
+# Rows look repeated if this fraction of them does.
+MANY_REPEATED = 0.2
 # Rows and columns that are compared.
 MOST_ROWS = 2000
 MOST_COLUMNS = 50
@@ -54,15 +53,3 @@ def find_repeated(X: Array) -> float:
     if (alike >= MOSTLY).sum() < AGREEING:
         return 0.0
     return len(np.unique([one, other])) / rows
-
-
-def compare_files(path: Path, other: Path) -> str:
-    """Return how two files are the same; empty if they are not."""
-    # Not every file system has inode numbers.
-    exist = path.exists() and other.exists()
-    linked = exist and path.stat().st_ino and path.samefile(other)
-    if linked or path.resolve() == other.resolve():
-        return "are the same file"
-    if exist and path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False):
-        return "hold the same bytes"
-    return ""

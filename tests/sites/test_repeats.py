@@ -1,4 +1,4 @@
-"""Rows that look repeated: visits of patients do, and ordinary tables do not."""
+"""Rows that look repeated: visits of patients do, ordinary tables do not, and fits are marked."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 from sklearn import datasets
 
-from fedlasso.models import FileSource, open_sites
+from fedlasso import FederatedLasso
+from fedlasso.fitting.inference.infer import REPEATED
+from fedlasso.models import FileSource, describe_model, open_sites, read_document
 from fedlasso.numerics import Array
-from fedlasso.tables.repeats import find_repeated
+from fedlasso.sites.repeats import find_repeated
 
 
 def visits(rng: np.random.Generator) -> Array:
@@ -67,3 +69,33 @@ def test_a_site_with_repeated_rows_is_named_unless_clusters_are(tmp_path: Path) 
     heard.clear()
     open_sites(FileSource(cluster="patient", **given), notify=heard.append)
     assert not [line for line in heard if line.startswith("warning")]
+
+
+@pytest.mark.parametrize("goal", ["discoveries", "objective"])
+def test_a_fit_of_repeated_rows_is_marked_wherever_it_is_shown(goal: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(visits(rng), columns=[f"x{k}" for k in range(10)])
+    patients = np.repeat(np.arange(100), 3)
+    y = 2 * X["x0"] + X["x5"] + rng.standard_normal(100)[patients] + rng.standard_normal(300)
+    site = np.where(patients < 50, "north", "south")
+    model = FederatedLasso(goal=goal, penalty=0.1, intervals=["x1", "x6"])
+    model.fit(X, y, site)
+    assert model.trust_ is not None
+    (mark,) = model.trust_.marks
+    assert mark == REPEATED.format("2 of 2")
+    model.to_folder(tmp_path / "model")
+    document = read_document(tmp_path / "model" / "model.json")
+    assert document.trust is not None
+    assert document.trust.marks == (mark,)
+    text = describe_model(document)
+    assert text.count(mark) == 1
+    # It precedes estimates and discoveries.
+    assert text.index(mark) < text.index("requested: x")
+    card = (tmp_path / "model" / "card.html").read_text()
+    assert card.count("rows look repeated at 2 of 2 sites") == 1
+    for shown in (text, card):
+        assert "such a list are false" not in shown
+        assert "calibrated by simulation" not in shown
+    model.fit(X, y, site, clusters=patients)
+    assert model.trust_ is not None
+    assert not model.trust_.marks
