@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fedlasso import (
@@ -278,3 +279,20 @@ def test_notebooks_show_the_model() -> None:
     assert "odds ratio per SD" in shown["text/html"]
     assert "certificate: less than" in shown["text/html"]
     assert shown["text/plain"] == "FederatedLogisticLasso(penalty=0.05)"
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_showing_a_model_asks_no_site(family: str, tmp_path: Path) -> None:
+    model = fitted(family, penalty=0.05)
+    model.to_folder(tmp_path / "model")
+    before = model.ledger_
+    for own in (
+        model,
+        type(model).from_folder(tmp_path / "model"),
+        pickle.loads(pickle.dumps(model)),
+        make_pipeline(model),
+    ):
+        assert type(model).__name__ in own._repr_html_()
+        assert type(model).__name__ in own._repr_mimebundle_()["text/html"]
+        assert "_repr_html_" in dir(own)
+    assert model.ledger_ == before

@@ -296,6 +296,14 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
             raise FedLassoError("the penalty was given, so there is no cross-validation to plot")
         return curve
 
+    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+        """Return nothing, as scikit-learn's list would evaluate attributes that ask the sites."""
+        return {}
+
+    def __dir__(self) -> list[str]:
+        """Return all names; scikit-learn's list evaluates attributes, too."""
+        return list(object.__dir__(self))
+
     def __getstate__(self) -> Any:
         # Sites hold records, and a stored model must not disclose more than itself.
         state = dict(super().__getstate__())
