@@ -21,6 +21,7 @@ from fedlasso import (
     InProcess,
     Site,
 )
+from fedlasso.fitting.examination.measures import find_concordance
 from fedlasso.numerics import Array
 
 ROWS = 240
@@ -73,6 +74,7 @@ def unit_deviances(family: str, eta: Array, y: Array) -> Array:
 
 
 MEANS: dict[str, Any] = {"linear": lambda eta: eta, "binomial": expit, "poisson": np.exp}
+LINKS: dict[str, Any] = {"linear": lambda mean: mean, "poisson": np.log}
 
 
 @pytest.mark.parametrize("family", MEANS)
@@ -296,3 +298,32 @@ def test_showing_a_model_asks_no_site(family: str, tmp_path: Path) -> None:
         assert type(model).__name__ in own._repr_mimebundle_()["text/html"]
         assert "_repr_html_" in dir(own)
     assert model.ledger_ == before
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_scores_are_of_predictions_with_the_offset(family: str) -> None:
+    X, _ = draw()
+    y = responses(family)
+    model = fitted(family, penalty=0.05)
+    offset = -1.5 * (X @ model.coef_.ravel())
+    part = model.predict(X, offset)
+    if family == "cox":
+        expected = find_concordance(y["f1"], y["f0"], part)
+    elif family == "binomial":
+        expected = (part == y).mean()
+    else:
+        empty = unit_deviances(family, np.full(ROWS, LINKS[family](y.mean())), y).sum()
+        expected = 1 - unit_deviances(family, LINKS[family](part), y).sum() / empty
+    assert model.score(X, y, offset=offset) == pytest.approx(expected)
+    assert model.score(X, y, offset=offset) < model.score(X, y)
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_tables_of_a_path_have_an_intercept_if_the_model_has_one(family: str) -> None:
+    path = fitted(family, penalty=0.05).path_
+    table = path.to_frame()
+    names = ["(Intercept)"] if family != "cox" else []
+    names += [f"x{k}" for k in range(6)]
+    assert list(table) == ["lambda", "nzero", "dev.ratio", "gap", *names]
+    for k in range(6):
+        np.testing.assert_array_equal(table[f"x{k}"], path.coefficients[k])

@@ -110,7 +110,7 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError(f"{what}: fit again, and use path_ before it is stored")
             self._path = self._sites.path
             self._charge()
-        return PenaltyPath.of(tuple(self.columns_), self._path)
+        return PenaltyPath.of(tuple(self.columns_), self._path, self.family.intercept)
 
     @property
     def cv_(self) -> CrossValidation | None:

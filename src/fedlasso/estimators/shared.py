@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
-from fedlasso.estimators.formula_frames import read_frame, take_columns
+from fedlasso.estimators.formula_frames import read_frame, take_column, take_columns
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import (
     TableRows,
@@ -110,7 +110,8 @@ class FederatedEstimator(FittedSurface):
         clusters : one label per row, such as the patient; rows of a cluster may depend on each
             other, and standard errors allow for that
         formula : response and columns of the data frame X, as ``"relapse ~ age*sex + C(ward)"``,
-            instead of y; `sites` may then be a column's name. Needs ``fedlasso[formula]``
+            instead of y; ``"relapse ~ ."`` takes all other columns. `sites`, `sample_weight`,
+            `offset` and `clusters` may then be names of columns. Needs ``fedlasso[formula]``
         knots : of its splines, by column: ``{"bmi": (18, 25, 30, 40)}`` for ``ns(bmi, 3)``
         """
         notices: list[str] = []
@@ -121,7 +122,10 @@ class FederatedEstimator(FittedSurface):
         if formula is not None:
             if y is not None:
                 raise FedLassoError("the formula names the response; omit y")
-            X, y, sites, self._source = read_frame(X, sites, formula, knots or {}, self.categorical)
+            rows = (sites, sample_weight, offset, clusters)
+            X, y, rows, self._source = read_frame(X, rows, formula, knots or {}, self.categorical)
+            sites, sample_weight, offset, clusters = rows
+            self.formula_ = self._source["formula"]
         elif knots is not None:
             raise FedLassoError("knots are those of a formula; give one, or omit them")
         if isinstance(X, Federation):
@@ -292,6 +296,7 @@ class FederatedEstimator(FittedSurface):
     def _score(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         check_is_fitted(self)
         if self.schema_ is not None and self.schema_.formula is not None:
+            offset = take_column(X, offset) if isinstance(offset, str) else offset
             X = take_columns(X, [column.name for column in self.schema_.columns])
         self._check_names(X)
         if self.schema_ is None:

@@ -74,10 +74,10 @@ class FederatedCoxLasso(FederatedEstimator):
             risk = np.exp(self._score(X, offset))
         return np.asarray(np.exp(-np.outer(risk, baselines[str(site)])))
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, offset: Any = None) -> float:
         """Return the concordance index: how often the row at higher risk has its event first."""
         times, events = read_survival(y)
-        return find_concordance(times, events, self.predict(X))
+        return find_concordance(times, events, self.predict(X, offset))
 
     def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
         if y is None:

@@ -7,6 +7,7 @@ knots that were given. Whatever needs other rows, such as ``scale(age)``, is ref
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +31,8 @@ REMEDIES = {
     "cs": "use ns with knots",
     "cc": "use ns with knots",
 }
+# A dot of its own, for all other columns.
+_DOT = re.compile(r"(?<![\w.)`])\.(?![\w.(`])")
 _NODES = (
     ast.Expression, ast.Call, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator,
     ast.unaryop, ast.Load, ast.Attribute, ast.keyword, ast.Tuple, ast.List,
@@ -72,12 +75,27 @@ def _formulaic() -> Any:
     return formulaic
 
 
+def expand_dot(text: str, names: Sequence[str]) -> str:
+    """Return a formula with a dot on its right side replaced by all columns but the response."""
+    left, tilde, right = text.partition("~")
+    if not _DOT.search(right):
+        return text
+    response = _read_left(left.strip()).values()
+    others = [f"`{name}`" for name in names if name not in response]
+    others = [name if not name[1:-1].isidentifier() else name[1:-1] for name in others]
+    return left + tilde + _DOT.sub(f"({' + '.join(others)})", right)
+
+
 def parse_formula(text: str) -> ParsedFormula:
     """Return the parts of a formula; refuse what sites cannot compute from single rows."""
     formulaic = _formulaic()
     left, tilde, right = text.partition("~")
     if not tilde or not left.strip() or not right.strip():
         raise FedLassoError(f"the formula {text!r} lacks a side; write response ~ columns")
+    if _DOT.search(right):
+        what = "has a dot, which stands for all other columns of a data frame in Python"
+        remedy = "name the columns, or give the response as the target, without a formula"
+        raise FedLassoError(f"the formula {text!r} {what}; {remedy}")
     try:
         terms = formulaic.Formula(right)
     except Exception as error:
@@ -133,9 +151,13 @@ def _check(expression: str, columns: dict[str, None], codes: dict[str, None]) ->
         if isinstance(node, ast.Call):
             name = _called(node)
             called |= {id(own) for own in ast.walk(node.func)}
+            if name == "offset":
+                remedy = "give a column with these values by the option offset"
+                raise FedLassoError(f"{expression} in the formula is no term; {remedy}")
             if name not in (*ROW_FUNCTIONS, "I", "C", "ns"):
                 remedy = REMEDIES.get(name, f"use {', '.join(ROW_FUNCTIONS)}, I, C or ns")
-                raise FedLassoError(f"{expression} in the formula {HELD}; {remedy}")
+                why = HELD if name in REMEDIES else "is no function of one row that sites know"
+                raise FedLassoError(f"{expression} in the formula {why}; {remedy}")
             if name in ("C", "ns"):
                 if node is not tree:
                     raise FedLassoError(f"{expression} in the formula: {name}() stands alone")
