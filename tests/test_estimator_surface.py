@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy.special import expit
@@ -22,6 +23,7 @@ from fedlasso import (
     Site,
 )
 from fedlasso.fitting.examination.measures import find_concordance
+from fedlasso.models import predict_file, read_document
 from fedlasso.numerics import Array
 
 ROWS = 240
@@ -327,3 +329,42 @@ def test_tables_of_a_path_have_an_intercept_if_the_model_has_one(family: str) ->
     assert list(table) == ["lambda", "nzero", "dev.ratio", "gap", *names]
     for k in range(6):
         np.testing.assert_array_equal(table[f"x{k}"], path.coefficients[k])
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_a_model_with_an_offset_demands_it_before_and_after_storing(
+    family: str, tmp_path: Path
+) -> None:
+    X, eta = draw()
+    y = responses(family)
+    offset = eta / 4
+    model = ESTIMATORS[family](penalty=0.05).fit(X, y, sites=SITES, offset=offset)
+    model.to_folder(tmp_path / "model")
+    for own in (model, type(model).from_folder(tmp_path / "model")):
+        np.testing.assert_array_equal(own.predict(X, offset), model.predict(X, offset))
+        for ask in (own.predict, lambda X, own=own: own.score(X, y)):
+            with pytest.raises(FedLassoError, match="was fitted with an offset; give offset, or"):
+                ask(X)
+
+
+def test_a_folder_names_response_and_offset_of_a_formula(tmp_path: Path) -> None:
+    X, eta = draw()
+    y = responses("cox")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame = frame.assign(years=y["f1"], died=y["f0"], visits=responses("poisson"), off=eta / 4)
+    survival = FederatedCoxLasso(penalty=0.05)
+    survival.fit(frame, formula="Surv(years, died) ~ a + b", sites=SITES)
+    survival.to_folder(tmp_path / "cox")
+    card = (tmp_path / "cox" / "card.html").read_text()
+    assert "<title>Model of time to died</title>" in card
+    schema = read_document(tmp_path / "cox" / "model.json").schema
+    assert (schema.target, schema.event) == ("years", "died")
+    rates = FederatedPoissonLasso(penalty=0.05)
+    rates.fit(frame, formula="visits ~ a + b", sites=SITES, offset="off")
+    rates.to_folder(tmp_path / "poisson")
+    document = read_document(tmp_path / "poisson" / "model.json")
+    assert document.title == "Model of visits"
+    assert document.schema.offset == "off"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    predicted = predict_file(document, tmp_path / "new.csv")
+    np.testing.assert_allclose(predicted.values, rates.predict(frame, offset="off"), rtol=1e-12)

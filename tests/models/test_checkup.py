@@ -11,7 +11,7 @@ from fedlasso.cli import main
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource
 from fedlasso.models.check_page import describe_check, draw_check, write_findings_csv
-from fedlasso.models.checkup import Checked, check_files
+from fedlasso.models.checkup import Checked, check_files, find_in_table
 from fedlasso.models.table_one_cells import table_cells, write_table_csv
 
 BINOMIAL = Settings(family="binomial")
@@ -111,7 +111,7 @@ def test_all_problems_of_three_files_are_found_at_once(
         ("smoker", ()): "is missing: 5 at west; fill them, or replace them by the mean",
         ("score", ("west",)): "holds -9, which may mean a missing value",
         ("ward", ()): "holds texts at north, south but numbers at west; use one type",
-        ("dose", ("south",)): "holds '?' in 1 row among numbers; correct it, or name it as missing",
+        ("dose", ("south",)): "holds '?' among numbers; correct it, or name it as missing",
         ("country", ()): "is 'NO' in every row of all sites; a fit leaves it out",
         ("stage", ()): "holds only 1, 2, 3, 4; if these are codes and not amounts, make them",
         ("unit", ()): "a level has fewer than 10 rows at every site ('rare')",
@@ -121,7 +121,9 @@ def test_all_problems_of_three_files_are_found_at_once(
     assert set(found) == set(expected)
     for place, text in expected.items():
         assert text in found[place]
-    options = "--drop=extra,ward,letter --missing=mean --na='-9,?' --positive=yes"
+    options = (
+        "--drop=extra,ward,letter --missing=mean --na='-9,?' --categorical=stage --positive=yes"
+    )
     assert checked.options == options
     notes = {f.column for f in checked.findings if not f.mend}
     assert notes == {"record", "who", "country", "stage", "unit", "relapse"}
@@ -231,6 +233,24 @@ def test_few_rows_are_withheld_so_that_no_difference_shows_them(
     assert all(part.counts[3] is None for part in ward.sites)
     assert None not in ward.pooled.counts
     assert "withheld, because fewer than 5 rows" in describe_check(checked)
+
+
+def test_findings_withhold_what_table_one_withholds(frames: dict[str, pd.DataFrame]) -> None:
+    for frame, count in zip(frames.values(), (7, 2, 7), strict=True):
+        frame.loc[: count - 1, "age"] = np.nan
+        frame.loc[:5, "score"] = np.nan
+    checked = check(frames)
+    found = {f.column: f.what for f in checked.findings}
+    few = "numbers withheld, because fewer than 5 rows of some site lack it"
+    assert found["age"] == f"is missing at north, south, west; {few}"
+    assert found["score"] == "is missing: 6 at north, 6 at south, 6 at west"
+    assert checked.table is not None
+    described = {column.name: column for column in checked.table.columns}
+    assert [part.missing for part in described["age"].sites] == [None] * 3
+    assert [part.missing for part in described["score"].sites] == [6] * 3
+    texts = {f.column: f.what for f in find_in_table(checked.table, fills=False)}
+    assert texts["age"] == f"is missing in some of 210 rows; {few}"
+    assert texts["score"] == "is missing in 18 of 210 rows"
 
 
 def test_no_difference_shows_a_few_rows_or_missing_values(

@@ -262,3 +262,31 @@ def test_a_text_column_is_kept_with_all_its_levels() -> None:
     schema = Schema("y", (Column("age", "number"), Column("ward", "text", ("a", "b", "c"))))
     assert schema.encode_names(["ward", "age"]) == ("ward=b", "ward=c", "age")
     assert schema.encode_names(["ward=c", "ward"]) == ("ward=c", "ward=b")
+
+
+def test_a_text_target_without_a_family_names_the_family(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = draw_outcomes(seed=0)
+    texts["yes"] = texts["yes"].map({0: "no", 1: "Yes"})
+    texts.drop(columns=["count", "time", "dead"]).to_csv("texts.csv", index=False)
+    assert main(["fit", "texts.csv", "--target", "yes", "--out", "one"]) == 2
+    remedy = "if it has two classes, use --family binomial"
+    assert f"the target 'yes' is not numeric: it holds 'Yes'; {remedy}" in capsys.readouterr().err
+
+
+def test_progress_counts_several_files_and_a_plan_states_only_requested_bounds(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--target", "yes", "--family", "binomial", "--drop", "count,time,dead"]
+    assert main(["fit", "a.csv", *how, "--out", "one", "--no-compare"]) == 0
+    printed = capsys.readouterr().err.splitlines()
+    rows = len(draw_outcomes(seed=0))
+    assert f"fedlasso: read a: {rows} rows" in printed
+    plans = [line.partition(" (")[0] for line in printed if "plan" in line]
+    assert plans == ["fedlasso: plan: gradients along a path on 5 folds"]
+    bounded = ["--uploads", "400", "--out", "two", "--no-compare"]
+    assert main(["fit", "a.csv", "b.csv", *how, *bounded]) == 0
+    printed = capsys.readouterr().err.splitlines()
+    assert f"fedlasso: read a: {rows} rows (1 of 2 files)" in printed
+    assert any("at most 400 vectors of" in line for line in printed)

@@ -123,6 +123,8 @@ def fit(
         response = np.column_stack([_numbers(y["event"]), _numbers(y["time"])])
     elif y["classes"] is not None:
         response = _label(y["values"], y["classes"]).astype(str)
+        # In R the second level is 1, as in glm.
+        options = {**options, "positive": y["classes"][1]}
     else:
         response = _numbers(y["values"])
     own = {name: _numbers(roles[name]) for name in ("sample_weight", "offset") if name in roles}

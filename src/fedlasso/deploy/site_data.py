@@ -18,6 +18,7 @@ import fedlasso.procedures  # noqa: F401
 from fedlasso import tables
 from fedlasso.deploy.schemas import read_outcome_of, read_schema, read_settings_of, write_schema
 from fedlasso.errors import FedLassoError, QuotesRecords
+from fedlasso.families import DEFAULT
 from fedlasso.governance.door_messages import DescribeColumns, Described, FindOthers, Open
 from fedlasso.governance.policy import Rare
 from fedlasso.models.document import Missing
@@ -27,6 +28,7 @@ from fedlasso.sites.atoms import ATOM_ROWS
 from fedlasso.sites.fold_assignment import BATCH_ROWS
 from fedlasso.tables import OTHER, Column, File, Schema
 from fedlasso.tables.columns import ColumnKind
+from fedlasso.tables.targets import TWO_CLASSES
 from fedlasso.tables.text_columns import classify_texts
 from fedlasso.tables.values import Values
 
@@ -102,7 +104,8 @@ class TableRecords:
                     continue
                 named = role if role == "target" else f"{role} column"
                 if role != "target" or not outcome.response_family.takes_classes:
-                    raise FedLassoError(f"the {named} {column!r} is not numeric")
+                    remedy = f"; {TWO_CLASSES}" if outcome.family == DEFAULT else ""
+                    raise FedLassoError(f"the {named} {column!r} is not numeric{remedy}")
                 ((_, values),) = file.columns([column])
                 outcome = replace(outcome, classes=tables.common_levels(values, min_rows))
             kinds = file.kinds(request.columns)

@@ -10,6 +10,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from fedlasso.errors import FedLassoError
+from fedlasso.estimators.labels import choose_positive, name_classes, read_labels
 from fedlasso.estimators.shared import WithIntercept
 from fedlasso.estimators.table_rows import one_per_row
 from fedlasso.families import Family
@@ -135,11 +136,16 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
         Weights of the rows by class, as in scikit-learn's ``LogisticRegression``; they multiply
         those of `fit`. The classes are counted over all sites, which requires the rows in this
         process.
+    positive : label, optional
+        The class that is modelled. By default the text of an event (yes, true, case, dead, ..., or
+        the opposite of no, control, alive, ...), else the last of the sorted labels.
 
     Attributes
     ----------
-    classes_ : the two labels; coefficients are of the second one's log-odds
-    coef_, intercept_ : of the log-odds, on the original scale; `coef_` has one row
+    classes_ : the two labels, sorted
+    positive_ : the class that is modelled; coefficients and ratios are of its odds. It is
+        ``classes_[1]``, unless `positive` or its text makes it ``classes_[0]``
+    coef_, intercept_ : of the log-odds of `positive_`, on the original scale; `coef_` has one row
     columns_, schema_, certificate_, ledger_, penalty_, model_, trust_ : as in `FederatedLasso`
 
     Examples
@@ -158,19 +164,25 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
 
     _: KW_ONLY
     class_weight: Any = None
+    positive: Any = None
 
     def decision_function(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
-        """Return the log-odds of the second class, one per row; `s` as in `coef_at`."""
-        return self._score(X, offset, s)
+        """Return the log-odds of the second of `classes_`, one per row; `s` as in `coef_at`.
+
+        These are the log-odds that `coef_` gives, with the other sign if `positive_` is the first.
+        """
+        score = self._score(X, offset, s)
+        return score if self._models_last else -score
 
     def predict_proba(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         """Return probabilities of shape (rows, 2), in the order of `classes_`."""
         yes = self.family.loss.mean(self._score(X, offset, s))
-        return np.column_stack([1 - yes, yes])
+        columns = np.column_stack([1 - yes, yes])
+        return columns if self._models_last else columns[:, ::-1]
 
     def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Any:
         """Return the more probable class of every row."""
-        second = self._score(X, offset, s) > 0
+        second = self.decision_function(X, offset, s) > 0
         return self.classes_[second.astype(int)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -187,13 +199,33 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
                 "Only binary classification is supported. The type of the target is "
                 f"{kind}, with {len(classes)} classes; fit one class against the others"
             )
+        positive = classes[-1] if len(classes) < 2 else choose_positive(classes, self.positive)
+        self._set_classes(classes, positive)
+        return X, {"target": np.where(self._models_last, places, 1 - places).astype(np.float64)}
+
+    def _set_classes(self, classes: Any, positive: Any) -> None:
         self.classes_ = classes
-        return X, {"target": places.astype(np.float64)}
+        self.positive_ = positive
+        self._models_last = bool(classes[-1] == positive)
+
+    @property
+    def _coded(self) -> Any:
+        """The labels that are 0 and 1 in the fit."""
+        return self.classes_ if self._models_last else self.classes_[::-1]
+
+    def _name_classes(self) -> tuple[str, ...]:
+        return name_classes(self._coded)
+
+    def _notices(self) -> list[str]:
+        if self._models_last or self.positive is not None:
+            return []
+        zero, one = map(str, self._coded)
+        return [f"notice: the model is of {one!r}, against {zero!r}; positive chooses the class"]
 
     def _weigh(self, response: dict[str, Array], sample_weight: Any) -> Any:
         if self.class_weight is None:
             return sample_weight
-        labels = self.classes_[response["target"].astype(int)]
+        labels = self._coded[response["target"].astype(int)]
         by_class = compute_sample_weight(self.class_weight, labels)
         if sample_weight is None:
             return by_class
@@ -208,11 +240,17 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
                 "class_weight requires rows in this process; omit it, or give the sites a column "
                 "of weights"
             )
+        if self.positive is not None:
+            raise FedLassoError(
+                "positive requires rows in this process; omit it, since a federation's sites have "
+                "coded the two classes as 0 and 1"
+            )
         super()._accept(federation)
-        self.classes_ = np.array([0, 1])
+        self._set_classes(np.array([0, 1]), 1)
 
     def _restore_response(self, schema: Schema) -> None:
-        self.classes_ = np.array(schema.classes or (0, 1))
+        labels = read_labels(schema.classes)
+        self._set_classes(np.unique(labels), labels[1])
         self._finish(None, None)
 
     def _finish(self, federation: Federation | None, y: Any) -> None:

@@ -11,12 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
+from fedlasso.estimators.described import describe, name_of_series, name_response
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
 from fedlasso.estimators.formula_frames import read_frame, take_column, take_columns
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import (
     TableRows,
     in_python,
+    is_one,
+    names_of,
     one_per_row,
     read_codes,
     read_orders,
@@ -46,7 +49,6 @@ from fedlasso.tables import (
     is_frame,
     to_arrow,
 )
-from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
 # Parameters with a value per column, and an example of each.
@@ -119,15 +121,18 @@ class FederatedEstimator(FittedSurface):
         self.schema_: Schema | None = None
         self.formula_ = formula
         self._source: dict[str, Any] = {}
+        self._response = name_of_series(y)
         if formula is not None:
             if y is not None:
                 raise FedLassoError("the formula names the response; omit y")
             rows = (sites, sample_weight, offset, clusters)
             X, y, rows, self._source = read_frame(X, rows, formula, knots or {}, self.categorical)
+            self.formula_ = str(self._source["formula"])
+            self._response = name_response(self.formula_, offset)
             sites, sample_weight, offset, clusters = rows
-            self.formula_ = self._source["formula"]
         elif knots is not None:
             raise FedLassoError("knots are those of a formula; give one, or omit them")
+        self._has_offset = offset is not None
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset, clusters)):
                 raise FedLassoError("a federation has its own responses and sites; pass it alone")
@@ -138,6 +143,7 @@ class FederatedEstimator(FittedSurface):
             X, response = self._check(X, y)
             weights = self._weigh(response, sample_weight)
             extra = {"weights": weights, "offset": offset, "cluster": clusters}
+            notices += self._notices()
             records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
         ledger = metered(federation)
@@ -171,7 +177,8 @@ class FederatedEstimator(FittedSurface):
     def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         """Return the expected response of every row, by the model at the penalty `s`.
 
-        `s` is "min", "1se" or a number, as in `coef_at`; by default the estimator's own model.
+        `s` is "min", "1se" or a number, as in `coef_at`; by default the estimator's own model. A
+        model with an offset requires that of the rows.
         """
         return self.family.loss.mean(self._score(X, offset, s))
 
@@ -184,7 +191,8 @@ class FederatedEstimator(FittedSurface):
         Parameters
         ----------
         path : new or empty folder
-        target : name of the response; y by default, or time for survival
+        target : name of the response; by default that of y or of the formula, else y, or time for
+            survival
         """
         check_is_fitted(self)
         folder = ModelFolder(Path(path))
@@ -216,22 +224,16 @@ class FederatedEstimator(FittedSurface):
     def _to_document(self, target: str | None = None) -> ModelDocument:
         if self._stored is not None:
             return self._stored
-        schema = getattr(self, "schema_", None) or self._describe_columns(target)
-        if target is not None:
-            schema = replace(schema, target=target)
+        schema = describe(self, target)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
 
-    def _describe_columns(self, target: str | None) -> Schema:
-        """Return the schema of a table of numbers."""
-        classes = [label for label in getattr(self, "classes_", ()) if isinstance(label, str)]
-        event = "event" if "event" in self.family.roles else None
-        return Schema(
-            target or ("time" if event else "y"),
-            tuple(Column(str(name), "number") for name in self.model_.columns),
-            family=self.family.name,
-            event=event,
-            classes=tuple(map(str, classes)),
-        )
+    def _name_classes(self) -> tuple[str, ...]:
+        """Return the texts of two classes, the modelled one last, if they are not 0 and 1."""
+        return ()
+
+    def _notices(self) -> list[str]:
+        """Return notices about the response."""
+        return []
 
     def _accept(self, federation: Federation) -> None:
         """Take feature names and counts from a federation."""
@@ -298,6 +300,8 @@ class FederatedEstimator(FittedSurface):
         if self.schema_ is not None and self.schema_.formula is not None:
             offset = take_column(X, offset) if isinstance(offset, str) else offset
             X = take_columns(X, [column.name for column in self.schema_.columns])
+        if offset is None and self._has_offset:
+            raise FedLassoError("the model was fitted with an offset; give offset, or zeros")
         self._check_names(X)
         if self.schema_ is None:
             X = self._check_array(X, reset=False)
@@ -329,7 +333,7 @@ class FederatedEstimator(FittedSurface):
             return federation, self._settings(federation.columns)
         names = tuple(records.X.schema.names)
         settings = self._settings(names)
-        categorical = _names_of("categorical", self.categorical, names)
+        categorical = names_of("categorical", self.categorical, names)
         how = {
             "missing": self.missing,
             "na": read_codes(self.na),
@@ -351,18 +355,18 @@ class FederatedEstimator(FittedSurface):
             raise FedLassoError(f"penalty is {self.penalty!r}; give a number, or None to tune it")
         columns = tuple(name for name in columns if name != INTERCEPT)
         values = {RENAMED.get(name, name): value for name, value in self.get_params().items()}
-        values |= {name: _names_of(name, values[name], columns) for name in ("keep", "intervals")}
+        values |= {name: names_of(name, values[name], columns) for name in ("keep", "intervals")}
         given = () if self.groups is None else self.groups
         if isinstance(given, str):
             raise FedLassoError(f"groups is {given!r}; give a list, as ['ward', ('bmi', 'bmi2')]")
-        groups = [[group] if _is_one(group) else group for group in given]
-        values["groups"] = tuple(_names_of("groups", group, columns) for group in groups)
+        groups = [[group] if is_one(group) else group for group in given]
+        values["groups"] = tuple(names_of("groups", group, columns) for group in groups)
         for name, example in _BY_COLUMN.items():
             by_column = getattr(self, name) or {}
             if not isinstance(by_column, Mapping):
                 raise FedLassoError(f"{name} is {by_column!r}; give a dict, as {example}")
             # Column names may not be known yet.
-            named = _names_of(name, by_column, columns)
+            named = names_of(name, by_column, columns)
             values[name] = dict(zip(named, by_column.values(), strict=bool(columns)))
         known = {own.name for own in fields(Settings)}
         own = {name: value for name, value in values.items() if name in known}
@@ -381,17 +385,3 @@ class WithIntercept(FederatedEstimator):
     _: KW_ONLY
     fit_intercept: bool = True
     site_effects: bool | None = None
-
-
-def _is_one(column: Any) -> bool:
-    return isinstance(column, str | Integral)
-
-
-def _names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
-    wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
-    for column in wanted:
-        if isinstance(column, int) and not 0 <= column < len(columns):
-            raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
-    return tuple(columns[own] if isinstance(own, int) else own for own in wanted)

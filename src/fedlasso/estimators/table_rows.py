@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -56,6 +57,21 @@ def read_orders(names: Sequence[str], categorical: Any) -> dict[str, tuple[str, 
             )
     orders = [tuple(map(str, levels)) for levels in categorical.values()]
     return dict(zip(names, orders, strict=True))
+
+
+def is_one(column: Any) -> bool:
+    return isinstance(column, str | Integral)
+
+
+def names_of(what: str, given: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of columns that are given by name or number; none if none are known."""
+    if isinstance(given, str):
+        raise FedLassoError(f"{what} is {given!r}; give a list of columns, by names or numbers")
+    wanted = [int(c) if isinstance(c, Integral) else str(c) for c in given] if columns else []
+    for column in wanted:
+        if isinstance(column, int) and not 0 <= column < len(columns):
+            raise FedLassoError(f"{what}: there is no column {column}; X has {len(columns)}")
+    return tuple(columns[own] if isinstance(own, int) else own for own in wanted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from fedlasso.sites import Site
 from fedlasso.tables import OTHER, File, Outcome
 from fedlasso.tables.held import Held, TableFinding, Tables, align, hold_files, write_options
 from fedlasso.tables.outcome_findings import find_coding, find_leaks
-from fedlasso.tables.table_problems import find_copies, find_identifiers, find_problems
+from fedlasso.tables.table_problems import FEW, find_copies, find_identifiers, find_problems
 from fedlasso.tables.targets import order_classes
 
 # Units of one quantity differ by such factors; laboratories report glucose, creatinine and
@@ -54,6 +54,8 @@ NEAR = 0.2
 BODY = (34.0, 42.0)
 # A mean of fewer SDs does not show the unit.
 CLEAR_MEAN = 0.5
+# Options that are offered with a note, and belong to the line to copy too.
+CHOICES = ("family", "positive", "categorical")
 # Levels of a text column in Table 1; others are pooled.
 MAX_SHOWN = 20
 
@@ -72,12 +74,12 @@ class Checked:
 
     @property
     def options(self) -> str:
-        """The options of ``fedlasso fit`` that deal with what must be mended, to copy."""
+        """The options of ``fedlasso fit`` that deal with what was found, to copy."""
         return write_options(
             (name, value)
             for finding in self.findings
             for name, value in finding.options
-            if finding.mend or name in ("family", "positive")
+            if finding.mend or name in CHOICES
         )
 
 
@@ -229,8 +231,9 @@ def find_in_table(table: TableOne, fills: bool) -> list[TableFinding]:
         if pooled.sd == 0 or column.levels[1:] == () != column.levels:
             findings.append(TableFinding(False, (), column.name, "is the same in every row"))
         if pooled.missing != 0:
-            count = "a few" if pooled.missing is None else pooled.missing
-            what = f"is missing in {count} of {pooled.rows} rows"
+            what = f"is missing in some of {pooled.rows} rows; {FEW}"
+            if pooled.missing is not None:
+                what = f"is missing in {pooled.missing} of {pooled.rows} rows"
             remedy = "fill them, or replace them by the mean"
             options = (("missing", "mean"),)
             findings.append(TableFinding(not fills, (), column.name, what, remedy, options))

@@ -202,8 +202,9 @@ def open_tables(
 
     def read() -> Iterator[Encoded]:
         for i, file in enumerate(files):
+            progress = f" ({i + 1} of {len(files)} files)" if len(files) > 1 else ""
             for part in encode_file(file, schema):
-                notify(f"read {part.site}: {len(part.X)} rows ({i + 1} of {len(files)} files)")
+                notify(f"read {part.site}: {len(part.X)} rows{progress}")
                 yield part
 
     sites = open_parts(read(), schema.encoded, schema, settings, source.missing, memory, notify)

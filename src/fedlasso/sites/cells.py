@@ -5,7 +5,7 @@ ranks are cut by the number of rows alone, times on a grid of powers of two, and
 are rounded to what more than one row adds: two answers that differ by one row disclose no row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -118,6 +118,11 @@ def join_events(counts: Any, least: int) -> Any:
     """Return for every number of event times passed the last at which `least` more have passed."""
     full = np.append(0, np.cumsum(counts) // least)
     return np.searchsorted(full, full, side="left")
+
+
+def withholds(counts: Iterable[int]) -> bool:
+    """Return whether sites' numbers of rows are withheld, because some site has few."""
+    return any(0 < count < CELL_ROWS for count in counts)
 
 
 def level_rows(asked: int) -> int:

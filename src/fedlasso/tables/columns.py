@@ -18,7 +18,13 @@ from fedlasso.numerics import Array
 from fedlasso.sites import check_size, check_two_rows
 from fedlasso.tables.files import File, columns_of
 from fedlasso.tables.formula import FormulaTerms, Knots, apply_formula, resolve_formula
-from fedlasso.tables.targets import Outcome, Responses, check_responses, find_classes
+from fedlasso.tables.targets import (
+    TWO_CLASSES,
+    Outcome,
+    Responses,
+    check_responses,
+    find_classes,
+)
 from fedlasso.tables.text_columns import (
     MIN_LEVEL,
     OTHER,
@@ -200,7 +206,9 @@ def _describe(
             held = values.filled.texts().to_list()
             stray = next((text for text in held if to_float(text) is None), "")
             column = f"the {role}{' column' if role != 'target' else ''} {name!r}"
-            raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}")
+            two = role == "target" and len(set(held)) == 2
+            remedy = f"; {TWO_CLASSES}" if two else ""
+            raise FedLassoError(f"{file.path}: {column} is not numeric: it holds {stray!r}{remedy}")
     names = [name for name in names if name not in own]
     texts = [name for name in names if found[name].kind == "text" and name not in file.categorical]
     for name, values in file.columns(texts):

@@ -5,16 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlasso.families import FAMILIES
 from fedlasso.numerics import Array
 from fedlasso.tables.held import Held, TableFinding, Tables
-from fedlasso.tables.targets import Outcome, order_classes
+from fedlasso.tables.targets import OF_CLASSES, Outcome, order_classes
 
 # A column that alone explains so much of the outcome, or orders it so well, may contain it.
 LEAK = 0.99
 # Fewest rows of a leak.
 MIN_ROWS = 20
-OF_CLASSES = next(name for name, family in FAMILIES.items() if family.takes_classes)
 
 
 def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Iterator[TableFinding]:

@@ -7,11 +7,10 @@ from itertools import combinations
 import numpy as np
 
 from fedlasso.numerics import Array
-from fedlasso.sites.cells import level_rows
+from fedlasso.sites.cells import CELL_ROWS, level_rows, withholds
 from fedlasso.tables.files import File
 from fedlasso.tables.held import Held, Options, TableFinding, Tables, found_identifier
 from fedlasso.tables.repeats import compare_files
-from fedlasso.tables.targets import count_rows
 from fedlasso.tables.text_columns import MAX_LEVELS, OTHER
 
 # Numbers and texts that often mean a missing value.
@@ -22,6 +21,7 @@ FEW_VALUES = 8
 # Fraction of different rows from which rows that two sites share are no coincidence.
 MOSTLY_DIFFERENT = 0.9
 MIN_SHARED = 3
+FEW = f"numbers withheld, because fewer than {CELL_ROWS} rows of some site lack it"
 
 
 def find_problems(
@@ -53,14 +53,18 @@ def _find_missing(
 ) -> Iterator[TableFinding]:
     gaps = {site: own.missing for site, own in held.items() if own.missing}
     if gaps:
-        many = ", ".join(f"{count} at {site}" for site, count in gaps.items())
+        # As in Table 1, which stands below the findings.
+        if withholds(gaps.values()):
+            what = f"is missing at {', '.join(gaps)}; {FEW}"
+        else:
+            what = f"is missing: {', '.join(f'{n} at {site}' for site, n in gaps.items())}"
         remedy = "remove those rows" if outcome else "fill them, or replace them by the mean"
         options: Options = () if outcome else (("missing", "mean"),)
-        yield TableFinding(outcome or not fills, (), name, f"is missing: {many}", remedy, options)
+        yield TableFinding(outcome or not fills, (), name, what, remedy, options)
     for site, own in held.items():
         if own.strays:
             some = ", ".join(map(repr, list(own.strays)[:3]))
-            what = f"holds {some} in {count_rows(sum(own.strays.values()))} among numbers"
+            what = f"holds {some} among numbers"
             codes = [text for text in own.strays if "," not in text]
             comma = len(codes) < len(own.strays)
             named: Options = () if comma else tuple(("na", text) for text in codes[:3])

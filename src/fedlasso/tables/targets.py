@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedlasso.errors import FedLassoError, QuotesRecords
-from fedlasso.families import DEFAULT, Family, find_family
+from fedlasso.families import DEFAULT, FAMILIES, Family, find_family
 from fedlasso.federation.ledger import Notify
 from fedlasso.numerics import Array
 from fedlasso.tables.files import File
@@ -26,6 +26,8 @@ NO_EVENTS = (
     *("never", "censored", "alive", "survived", "survivor", "healthy", "benign", "absent"),
     *("normal", "nein", "non"),
 )
+OF_CLASSES = next(name for name, family in FAMILIES.items() if family.takes_classes)
+TWO_CLASSES = f"if it has two classes, use --family {OF_CLASSES}"
 
 
 @dataclass(frozen=True)

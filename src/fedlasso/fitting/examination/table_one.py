@@ -12,7 +12,7 @@ from fedlasso.federation.fixed_point import prepare_words, total_in_words
 from fedlasso.fitting.dialogue import Dialogue, drive
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import SummariseTable, TableSums
-from fedlasso.sites.cells import CELL_ROWS
+from fedlasso.sites.cells import CELL_ROWS, withholds
 from fedlasso.sites.standardising import ask_orders, read_orders
 from fedlasso.sites.views import ColumnSizes, ColumnSums
 
@@ -186,7 +186,7 @@ def _withhold(sites: list[list[int]], pooled: list[int]) -> list[list[int | None
 
 def _withhold_missing(summaries: list[Summary]) -> list[Summary]:
     """Withhold the numbers of missing values, the pooled one first, where a site has few."""
-    if not any(0 < (summary.missing or 0) < MIN_CELL for summary in summaries):
+    if not withholds(summary.missing or 0 for summary in summaries):
         return summaries
     return [replace(s, missing=None) if s.missing else s for s in summaries]
 

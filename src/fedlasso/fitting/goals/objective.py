@@ -81,9 +81,8 @@ class Objective(Goal):
                 judged_on = f"{count} folds"
             else:
                 buys = f"; {CURVED_FOLDS[0]} folds would take {enough} uploads"
-        limit = f"{8e-6 * context.p * uploads:.2g} MB"
+        plan = f"gradients along a path on {judged_on}"
         if settings.uploads is not None:
-            limit = f"{uploads} vectors of {context.p} numbers"
-        plan = f"gradients along a path on {judged_on}: at most {limit} per site{buys}"
+            plan += f": at most {uploads} vectors of {context.p} numbers per site{buys}"
         context.notify(f"plan: {plan}")
         return search_and_fit(context, splits, plan, judged_on)
