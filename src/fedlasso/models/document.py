@@ -126,6 +126,14 @@ class Revealed:
     card: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Baselines:
+    """Each site's cumulative baseline hazard at the times of all events."""
+
+    times: tuple[float, ...]
+    hazards: dict[str, tuple[float, ...]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelDocument:
     """A fitted model as it is stored, shown and used; docs/model.md describes every field.
@@ -174,6 +182,7 @@ class ModelDocument:
     warnings: tuple[str, ...] | None = None
     l1_ratio: float | None = None
     penalty_factors: dict[str, float] | None = None
+    baselines: Baselines | None = None
 
     def __post_init__(self) -> None:
         known = set(self.schema.encoded)
