@@ -90,6 +90,33 @@ def test_terms_may_be_kept_and_bounded_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("ward", ["C(ward)[T.2]", "C(ward)[T.3]"]),
+        ("C( ward )", ["C(ward)[T.2]", "C(ward)[T.3]"]),
+        ("ns(bmi,3)", ["ns(bmi, 3)[1]", "ns(bmi, 3)[2]", "ns(bmi, 3)[3]"]),
+        ("bmi", ["ns(bmi, 3)[1]", "ns(bmi, 3)[2]", "ns(bmi, 3)[3]"]),
+        ("sex", ["sex[T.m]"]),
+        ("age", ["age"]),
+        ("age : sex", ["age:sex[T.m]"]),
+    ],
+)
+def test_terms_are_found_with_other_spaces_and_by_their_variable(
+    name: str, columns: list[str]
+) -> None:
+    formula = "relapse ~ age*sex + ns(bmi,3) + C(ward) + np.log(age)"
+    model = FederatedLogisticLasso(penalty=0.1, groups=[name])
+    model.fit(draw(), sites="hospital", formula=formula, knots=KNOTS)
+    assert model.model_.requested.groups == (tuple(columns),)
+
+
+def test_a_variable_of_several_terms_names_none() -> None:
+    model = FederatedLogisticLasso(penalty=0.1, keep=["bmi"])
+    with pytest.raises(FedLassoError, match="no predictor is called 'bmi'"):
+        model.fit(draw(), sites="hospital", formula="relapse ~ log(bmi) + sqrt(bmi)")
+
+
+@pytest.mark.parametrize(
     ("formula", "message"),
     [
         ("relapse ~ scale(age)", "scale(age) in the formula needs the records of all sites"),

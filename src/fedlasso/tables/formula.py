@@ -52,6 +52,15 @@ class FormulaTerms(msgspec.Struct, frozen=True, omit_defaults=True):
         """Names of the derived columns."""
         return tuple(name for own in self.terms.values() for name in own)
 
+    @property
+    def by_variable(self) -> dict[str, tuple[str, ...]]:
+        """Columns of terms by the variable that they are of, if no other term is of it alone."""
+        found: dict[str, list[str]] = {}
+        for term in self.terms:
+            if (variable := _variable_of(term)) is not None:
+                found.setdefault(variable, []).append(term)
+        return {name: self.terms[own[0]] for name, own in found.items() if len(own) == 1}
+
 
 @dataclass(frozen=True)
 class ParsedFormula:
@@ -166,6 +175,19 @@ def _check(expression: str, columns: dict[str, None], codes: dict[str, None]) ->
                 codes[_read_column(node, expression)] = None
         elif isinstance(node, ast.Name) and id(node) not in called:
             columns[node.id] = None
+
+
+def _variable_of(term: str) -> str | None:
+    """Return the only variable of a term, such as ward of C(ward); None for an interaction."""
+    try:
+        tree = ast.parse(term, mode="eval")
+    except SyntaxError:
+        return None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {id(own) for call in calls for own in ast.walk(call.func)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if id(node) not in called}
+    return own.pop() if len(own) == 1 else None
 
 
 def _called(call: ast.Call) -> str:
