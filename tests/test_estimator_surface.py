@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -227,8 +228,8 @@ def test_the_table_has_brooms_columns_and_true_ratios() -> None:
     model = fitted("binomial", intervals=[0, 4])
     table = model.coefficient_table()
     assert list(table) == [
-        "term", "estimate", "standardised", "debiased", "std.error", "conf.low", "conf.high",
-        "p.value", "adj.p.value", "ratio",
+        "term", "estimate", "standardised", "debiased", "std.error", "statistic", "conf.low",
+        "conf.high", "p.value", "adj.p.value", "ratio",
     ]  # fmt: skip
     assert list(table["term"]) == ["(Intercept)", *(f"x{k}" for k in range(6))]
     np.testing.assert_array_equal(table["estimate"], [*model.intercept_, *model.coef_[0]])
@@ -237,6 +238,9 @@ def test_the_table_has_brooms_columns_and_true_ratios() -> None:
     np.testing.assert_allclose(table["standardised"][1:], model.coef_[0] * X.std(axis=0))
     known = table["std.error"].notna()
     assert list(table["term"][known]) == ["x0", "x4"]
+    of = table[known]
+    np.testing.assert_allclose(of["statistic"], of["debiased"] / of["std.error"])
+    np.testing.assert_allclose(of["p.value"], 2 * norm.sf(np.abs(of["statistic"])), rtol=1e-6)
     row = {own.name: own for own in model.trust_.named}["x0"]
     assert float(table["conf.low"][1]) == row.low
     ratios = model.coefficient_table(exponentiate=True)

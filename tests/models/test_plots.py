@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedlasso.fitting.examination.assessment import (
@@ -104,6 +105,36 @@ def test_assessments_are_drawn_as_steps_points_and_counts(ax: Any) -> None:
     np.testing.assert_allclose(intervals.get_segments()[0], [[0.2, 0.2], [0.2, 0.3]])
     roc: Any = plots.plot_roc(FOUND, Figure().subplots())
     np.testing.assert_allclose(roc.lines[1].get_xydata(), FOUND.roc)
+
+
+LONG = "body_mass_index_kg_per_m2"
+PATH = CoefficientPath((1.0, 0.1), (LONG,), ((0.0, 2.0),))
+PLOTS: list[Any] = [
+    lambda ax: plots.plot_path(PATH, [LONG], 0.1, ax),
+    lambda ax: plots.plot_forest([Effect(LONG, estimate=ESTIMATE)], "odds ratio", True, ax),
+    lambda ax: plots.plot_survival(FOUND, ax),
+]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_no_text_is_cut_off_on_axes_without_a_layout(plot: Any) -> None:
+    figure = Figure(figsize=(4, 4))
+    FigureCanvasAgg(figure)
+    drawn = plot(figure.subplots())
+    figure.canvas.draw()
+    whole = figure.bbox.padded(1)
+    texts = [*drawn.texts, *drawn.get_yticklabels()]
+    names = [text for text in texts if any(map(str.isalpha, text.get_text()))]
+    assert names
+    for text in names:
+        box = text.get_window_extent()
+        assert whole.contains(*box.min), text
+        assert whole.contains(*box.max), text
+
+
+def test_survival_curves_have_a_legend(ax: Any) -> None:
+    plots.plot_survival(FOUND, ax)
+    assert texts_of(ax.get_legend()) == ["low", "high"]
 
 
 @pytest.mark.parametrize("values", [(0.0, 0.0), (1e300, -1e300), (1e-300, 0.0), (5.0, 5.0)])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 INFERRED = {
     "debiased": "value",
     "std.error": "error",
+    "statistic": "statistic",
     "conf.low": "low",
     "conf.high": "high",
     "p.value": "p_value",
@@ -214,8 +215,8 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
         `estimate` is the coefficient that predictions use, per unit of the column, `standardised`
         per standard deviation, and `ratio` the odds, rate or hazard ratio per unit. If inference
         was requested, `debiased` is the estimate without the Lasso's shrinkage (or the expected
-        effect), and `std.error`, `conf.low` and `conf.high` belong to it; `adj.p.value` is
-        adjusted by Holm's method, or for the false discovery rate.
+        effect), and `std.error`, `statistic`, `conf.low` and `conf.high` belong to it;
+        `adj.p.value` is adjusted by Holm's method, or for the false discovery rate.
 
         Parameters
         ----------
