@@ -372,3 +372,27 @@ def test_a_folder_names_response_and_offset_of_a_formula(tmp_path: Path) -> None
     frame.to_csv(tmp_path / "new.csv", index=False)
     predicted = predict_file(document, tmp_path / "new.csv")
     np.testing.assert_allclose(predicted.values, rates.predict(frame, offset="off"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_nzero_counts_the_fit_to_all_rows_everywhere(family: str, tmp_path: Path) -> None:
+    model = fitted(family, cv=4)
+    model.to_folder(tmp_path / "model")
+    curve = pd.read_csv(tmp_path / "model" / "curve.csv", dtype={"nzero": str})
+    assert list(curve) == ["lambda", "error", "se", "nzero", "mark"]
+    known = curve["nzero"].dropna()
+    assert known.str.fullmatch(r"\d+").all()
+    chosen = curve["mark"].str.contains("chosen").fillna(False).astype(bool)
+    count = np.count_nonzero(model.coef_at(model.cv_.chosen))
+    assert list(curve["nzero"][chosen]) == [str(count)]
+    np.testing.assert_array_equal(model.cv_.nzero, curve["nzero"].astype(float))
+    path = model.path_
+    np.testing.assert_array_equal(model.cv_.nzero, path.nzero)
+    model.to_folder(tmp_path / "again")
+    for name in ("curve", "path"):
+        table = pd.read_csv(tmp_path / "again" / f"{name}.csv")
+        assert table["nzero"].dtype == int
+        np.testing.assert_array_equal(table["nzero"], path.nzero)
+    head = ["lambda", "nzero", "dev.ratio"]
+    assert list(table)[:3] == head
+    assert set(table) - set(head) <= set(model.columns_)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,10 @@ def test_the_curve_has_glmnets_lines_and_counts(ax: Any) -> None:
     assert [label.get_text() for label in top.get_xticklabels()] == ["0", "1", "2.5", "4"]
     left, right = ax.get_xlim()
     assert left > 10.0 > 0.3 > right
+    known = plots.plot_cv(replace(CURVE, nzero=(0, 1, 3, 4)), "error", Figure().subplots())
+    (top,) = known.child_axes
+    assert [label.get_text() for label in top.get_xticklabels()] == ["0", "1", "3", "4"]
+    assert top.get_xlabel() == "nonzero coefficients"
 
 
 def test_lines_of_selected_columns_end_in_their_names(ax: Any) -> None:
@@ -157,7 +162,7 @@ def test_a_chart_is_text_coloured_by_the_page_and_has_the_same_bytes() -> None:
     root = ElementTree.fromstring(first)
     shown = ["".join(text.itertext()) for text in root.iter() if text.tag.endswith("text")]
     assert "a < b & c" in shown
-    assert "nonzero coefficients" in shown
+    assert "nonzero coefficients, mean without held-out rows" in shown
     # Every colour is one of the page's.
     assert not re.search("#[0-9a-f]{6}", first)
     assert "<metadata" not in first

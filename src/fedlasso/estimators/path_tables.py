@@ -75,7 +75,8 @@ class CrossValidation:
     ----------
     penalties : glmnet's ``lambda``
     mean, se : glmnet's ``cvm`` and ``cvsd``: the mean error per row, and its standard error
-    nzero : number of nonzero coefficients; a mean over the folds where gradients chose
+    nzero : number of nonzero coefficients of the fit to all rows; where gradients chose it is known
+        at the chosen penalty, and at all once `path_` was used, else NaN
     lambda_min : the penalty of smallest error
     lambda_1se : the largest penalty whose error is within one standard error of that
     chosen : the penalty that the fit has chosen
@@ -97,7 +98,7 @@ class CrossValidation:
             penalties,
             np.array(curve.mse),
             np.array([np.nan if se is None else se for se in curve.se]),
-            np.array(curve.active),
+            np.array([np.nan if own is None else own for own in curve.nzero]),
             float(penalties[curve.minimum]),
             float(penalties[curve.one_se]),
             float(penalties[curve.chosen]),

@@ -83,13 +83,24 @@ class SiteTraffic:
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """Pooled held-out error along the penalties, and the index of the chosen one."""
+    """Pooled held-out error along the penalties, and the index of the chosen one.
+
+    `active` are mean numbers of columns of the fits without held-out rows, and `nzero` those of the
+    fits to all rows, as in glmnet, None where that is not known.
+    """
 
     penalties: tuple[float, ...]
     mse: tuple[float, ...]
     se: tuple[float | None, ...]
     active: tuple[float, ...]
     chosen: int
+    nzero: tuple[int | None, ...] = ()
+
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """Numbers of columns of the fits to all rows, if all of them are known."""
+        known = tuple(count for count in self.nzero if count is not None)
+        return known if len(known) == len(self.penalties) else None
 
     @property
     def minimum(self) -> int:

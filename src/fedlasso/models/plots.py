@@ -54,8 +54,9 @@ LARGEST_LOG = math.log(1000.0)
 def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None) -> Axes:
     """Plot the held-out error against the penalty, as glmnet does.
 
-    Bars are one standard error, counts along the top the nonzero coefficients; dotted lines are
-    the penalty of least error (min) and the largest within one standard error of it (1se).
+    Bars are one standard error, counts along the top the nonzero coefficients, of the fits to all
+    rows where all of these are known; dotted lines are the penalty of least error (min) and the
+    largest within one standard error of it (1se).
     """
     ax = _axes(ax)
     se = [value or 0.0 for value in curve.se]
@@ -75,10 +76,12 @@ def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None
         )  # fmt: skip
     shown = _spread_out(curve.penalties)
     top = ax.secondary_xaxis("top")
-    texts = [f"{curve.active[k]:.3g}" for k in shown]
+    counts = curve.counts
+    texts = [f"{(counts or curve.active)[k]:.3g}" for k in shown]
     top.set_xticks([curve.penalties[k] for k in shown], texts)
     top.set_xticks([], minor=True)
-    top.set_xlabel("nonzero coefficients")
+    without = "" if counts else ", mean without held-out rows"
+    top.set_xlabel(f"nonzero coefficients{without}")
     return ax
 
 
