@@ -379,7 +379,7 @@ def test_nzero_counts_the_fit_to_all_rows_everywhere(family: str, tmp_path: Path
     model = fitted(family, cv=4)
     model.to_folder(tmp_path / "model")
     curve = pd.read_csv(tmp_path / "model" / "curve.csv", dtype={"nzero": str})
-    assert list(curve) == ["lambda", "error", "se", "nzero", "mark"]
+    assert list(curve) == ["lambda", "cvm", "cvsd", "nzero", "mark"]
     known = curve["nzero"].dropna()
     assert known.str.fullmatch(r"\d+").all()
     chosen = curve["mark"].str.contains("chosen").fillna(False).astype(bool)

@@ -108,3 +108,23 @@ class Records:
             comparable += float(first.sum())
             right += float((first * ahead).sum())
         return comparable, right
+
+
+def fit_breslow(X: Numbers, times: Numbers, events: Any, strata: Any) -> Numbers:
+    """Return the maximum of Breslow's partial likelihood, with a baseline hazard per stratum."""
+    scale = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / scale
+    at_risk = (times[None, :] >= times[:, None]) & (strata[None, :] == strata[:, None])
+
+    def minus_log_likelihood(b: Numbers) -> tuple[float, Numbers]:
+        eta = Z @ b
+        weights = at_risk * np.exp(eta)
+        sums = weights.sum(axis=1)
+        value = (np.log(sums) - eta)[events].mean()
+        slope = (weights @ Z / sums[:, None] - Z)[events].mean(axis=0)
+        return float(value), slope
+
+    start = np.zeros(X.shape[1])
+    found = minimize(minus_log_likelihood, start, jac=True, method="BFGS", options={"gtol": 1e-10})
+    assert np.abs(found.jac).max() < 1e-8
+    return np.asarray(found.x / scale)

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy.stats import chi2, norm
 from fedlasso import InProcess, Site
 from fedlasso.fitting import Settings
 from fedlasso.models import make_model, write_model
-from fedlasso.models.numbers import bytes_of, number, p_value, ratio_of
+from fedlasso.models.numbers import bytes_of, number, p_value, ratio_of, with_error
 from fedlasso.tables import Schema
 from fedlasso.tables.columns import Column
 
@@ -285,3 +286,52 @@ def test_counts_and_bytes_are_those_of_the_records(made: Made) -> None:
         own = records.X[:, k]
         expected = f"{number(own.mean(), 4)} ({number(own.std(ddof=1), 3)})"
         assert table[f"{name}, mean (SD)"]["all sites"] == expected
+
+
+def test_costs_have_a_file_that_adds_up(made: Made) -> None:
+    written = made.written
+    rows = made.csv("costs")
+    assert [row["for"] for row in rows] == ["fit"] * 3 + ["card"] * 3
+    for k, site in enumerate(written["sites"]):
+        fit, card = rows[k], rows[3 + k]
+        assert fit["site"] == card["site"] == site["name"]
+        assert int(fit["rows"]) == int(card["rows"]) == SIZES[k]
+        parts = [int(value) for key, value in fit.items() if key.startswith("bytes_sent_")]
+        assert int(fit["bytes_sent"]) == sum(parts) == sum(site["sent"].values())
+        assert int(fit["bytes_received"]) == sum(site["received"].values())
+        assert int(fit["messages"]) == site["messages"]
+        assert int(fit["round_trips"]) == written["round_trips"]
+        assert int(card["bytes_sent"]) == written["examination_sent"][site["name"]]
+        assert int(card["round_trips"]) == written["examination_trips"]
+
+
+def test_errors_and_estimates_by_site_have_files(made: Made) -> None:
+    records = made.records
+    estimates = made.csv("site_estimates")
+    assert [(r["term"], r["site"]) for r in estimates] == [
+        (name, f"s{j}") for name in NAMED for j in range(3)
+    ]
+    for row in estimates:
+        low, value, high = (float(row[k]) for k in ("conf.low", "estimate", "conf.high"))
+        assert low < value < high
+        if made.family == "linear":
+            own = records.site == int(row["site"][1:])
+            design = np.column_stack([np.ones(own.sum()), records.X[own]])
+            b, *_ = np.linalg.lstsq(design, records.y[own], rcond=None)
+            near = 0.25 * (high - value)
+            assert value == pytest.approx(b[1 + COLUMNS.index(row["term"])], abs=near)
+    for name, key in (("site_errors", "site_errors"), ("comparison", "comparison")):
+        assert (made.folder / f"{name}.csv").exists() == bool(made.written.get(key))
+    if made.family != "linear":
+        return
+    model = {row["name"]: float(row["coefficient"]) for row in made.csv("coefficients")}
+    eta = records.X @ [model[name] for name in COLUMNS] + model["(intercept)"]
+    for j, row in enumerate(made.csv("site_errors")):
+        own = records.site == j
+        assert (row["site"], int(row["rows"])) == (f"s{j}", SIZES[j])
+        assert float(row["error"]) == pytest.approx(((records.y - eta)[own] ** 2).mean(), rel=1e-9)
+    rows = made.csv("comparison")
+    assert [row["model"] for row in rows[-3:]] == [f"s{j} alone" for j in range(3)]
+    for cells, row in zip(made.cells("Compared with each site alone"), rows, strict=True):
+        assert (unescape(cells[""]), cells["columns"]) == (row["model"], row["nzero"])
+        assert cells["error"] == with_error(float(row["cvm"]), float(row["cvsd"]))

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from helpers.recompute import fit_breslow
 from helpers.responses import draw_response
 from lifelines import CoxPHFitter
 from lifelines.datasets import load_rossi
@@ -14,6 +16,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from fedlasso import InProcess, Site
+from fedlasso.cli import main
 from fedlasso.families import find_family
 from fedlasso.fitting import Settings
 from fedlasso.models import ModelDocument, describe_model, draw_card, make_model
@@ -286,3 +289,22 @@ def test_without_a_penalty_cox_is_that_of_lifelines_and_certified(ties: str) -> 
         found = {row.name: row.value for row in document.coefficients}
         own = [found[f"x{k}"] for k in range(len(names))]
         np.testing.assert_allclose(own, reference[names], rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_without_a_penalty_breslow_ties_are_those_of_the_partial_likelihood(tmp_path: Path) -> None:
+    rossi = load_rossi()
+    names = [name for name in rossi.columns if name not in ("week", "arrest")]
+    site = np.arange(len(rossi)) % 3
+    files = [str(tmp_path / f"{j}.csv") for j in range(3)]
+    for j, file in enumerate(files):
+        rossi[site == j].to_csv(file, index=False)
+    options = ["--family", "cox", "--time", "week", "--event", "arrest", "--ties", "breslow"]
+    out = tmp_path / "model"
+    how = ["--penalty", "0", "--no-compare", "--out", str(out)]
+    assert main(["fit", *files, *options, *how]) == 0
+    table = pd.read_csv(out / "coefficients.csv", index_col="name")["coefficient"]
+    assert rossi.groupby(site)["week"].nunique().max() < len(rossi) / 3
+    X, weeks = rossi[names].to_numpy(np.float64), rossi["week"].to_numpy(np.float64)
+    expected = fit_breslow(X, weeks, rossi["arrest"].to_numpy() == 1, site)
+    np.testing.assert_allclose(table[names], expected, rtol=1e-6)

@@ -98,6 +98,7 @@ def fit_command(options: argparse.Namespace) -> int:
         if options.resume is None:
             folder.begin(plan)
         how: dict[str, Any] = {"missing": plan.source.missing, "compare": plan.compare}
+        how["leaks"] = sites.leaks
         with Display() as display:
             ledger = Ledger(Journal(sites, folder.journal, durable=False), display.listen)
             document = models.make_model(ledger, plan.settings, schema, notify=display.show, **how)

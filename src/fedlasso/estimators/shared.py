@@ -36,7 +36,7 @@ from fedlasso.models import (
     to_trust_document,
     write_model,
 )
-from fedlasso.models.inputs import encode_settings
+from fedlasso.models.inputs import OpenedSites, encode_settings
 from fedlasso.models.text import warn_of_fit, warn_of_leak
 from fedlasso.numerics import Array
 from fedlasso.sites import INTERCEPT
@@ -122,6 +122,7 @@ class FederatedEstimator(FittedSurface):
         self.formula_ = formula
         self._source: dict[str, Any] = {}
         self._response = name_of_series(y)
+        self._leaks: dict[str, str] = {}
         if formula is not None:
             if y is not None:
                 raise FedLassoError("the formula names the response; omit y")
@@ -146,6 +147,7 @@ class FederatedEstimator(FittedSurface):
             notices += self._notices()
             records = TableRows.of(X, response, self.family, sites, extra, self._describe_constant)
             federation, settings = self._open(records, notices.append)
+            self._leaks = federation.leaks
         ledger = metered(federation)
         model = fit_model(ledger, settings)
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
@@ -167,7 +169,7 @@ class FederatedEstimator(FittedSurface):
         self.trust_ = to_trust_document(self.model_)
         self.n_iter_ = self.model_.fit.rounds
         self._finish(federation, y)
-        notices += [f"warning: {text}" for text in warn_of_leak(self._to_document())]
+        notices += [f"warning: {text}" for text in warn_of_leak(self._to_document(), self._leaks)]
         for notice in dict.fromkeys(notices):
             kind, _, text = notice.partition(": ")
             if kind in ("warning", "notice"):
@@ -201,8 +203,9 @@ class FederatedEstimator(FittedSurface):
         if self._stored is not None:
             write_model(folder.path, document)
             return
-        texts = (*warn_of_leak(document), *warn_of_fit(self.model_, document.schema.target))
-        write_model(folder.path, replace(document, warnings=texts))
+        texts = warn_of_leak(document, self._leaks)
+        texts += warn_of_fit(self.model_, document.schema.target)
+        write_model(folder.path, replace(document, warnings=tuple(texts)))
 
     @classmethod
     def from_folder(cls, path: Any) -> Self:
@@ -323,7 +326,7 @@ class FederatedEstimator(FittedSurface):
         score: Array = X @ model.coef + model.intercept
         return score if offset is None else score + one_per_row("offset", offset, X.shape[0])
 
-    def _open(self, records: TableRows, notify: Notify) -> tuple[Federation, Settings]:
+    def _open(self, records: TableRows, notify: Notify) -> tuple[OpenedSites, Settings]:
         """Return records as sites, and the settings with the names of their columns."""
         if self.missing not in ("refuse", "mean"):
             raise FedLassoError(f"missing is {self.missing!r}; use 'refuse' or 'mean'")

@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_array
 
 from fedlasso.errors import FedLassoError
 from fedlasso.families import Family
-from fedlasso.federation import InProcess
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting import Settings
 from fedlasso.models import FileSource
-from fedlasso.models.inputs import open_parts, open_tables
+from fedlasso.models.inputs import OpenedSites, open_parts, open_tables
 from fedlasso.numerics import Array
 from fedlasso.sites import check_two_rows
 from fedlasso.tables import Encoded, Frame, Outcome, Responses, Schema
@@ -129,7 +128,7 @@ class TableRows:
 
     def open(
         self, names: Sequence[str] | None, settings: Settings, missing: Any, notify: Notify
-    ) -> InProcess:
+    ) -> OpenedSites:
         """Return an array's rows as sites."""
         X = self.X.tocsr() if hasattr(self.X, "tocsr") else self.X
         other = [self.roles.get(role) for role in ("weights", "offset", "cluster")]
@@ -152,7 +151,7 @@ class TableRows:
 
     def open_frame(
         self, settings: Settings, how: Mapping[str, Any], notify: Notify
-    ) -> tuple[InProcess, Schema]:
+    ) -> tuple[OpenedSites, Schema]:
         """Return an Arrow table's rows as sites, by the code that reads files."""
         table = self.X
         named: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Fit a model across sites, in files or on a network, and build its document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -54,12 +54,14 @@ def make_model(
     missing: Missing = "refuse",
     compare: bool = False,
     tolerant: bool = False,
+    leaks: Mapping[str, str] | None = None,
     notify: Notify = lambda text: None,
 ) -> ModelDocument:
     """Fit a model across the sites of a federation and return its document.
 
     With `compare` it is also compared with others, which costs further messages; `tolerant` records
-    a site's refusal of that instead of raising it. `notify` is called after each stage.
+    a site's refusal of that instead of raising it. `leaks` are warnings of columns by name.
+    `notify` is called after each stage.
     """
     recorded = _Recorded(federation)
     settings = encode_settings(settings, schema)
@@ -72,7 +74,7 @@ def make_model(
         validation = nested.validation
         error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
     document = replace(document, error=error)
-    warnings = (*warn_of_leak(document), *warn_of_fit(model, schema.target))
+    warnings = (*warn_of_leak(document, leaks), *warn_of_fit(model, schema.target))
     document = replace(document, warnings=warnings)
     if compare:
         recorded = _Recorded(federation)

@@ -34,7 +34,7 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
         one_se = ["lambda.1se" * (k == curve.one_se) for k in range(len(curve.mse))]
         chosen = ["chosen" * (k == curve.chosen) for k in range(len(curve.mse))]
         marks = [" ".join(filter(None, own)) for own in zip(marks, one_se, chosen, strict=True)]
-        head = ["lambda", "error", "se", "nzero", "mark"]
+        head = ["lambda", "cvm", "cvsd", "nzero", "mark"]
         nzero = curve.nzero or [None] * len(curve.mse)
         columns = (curve.penalties, curve.mse, curve.se, nzero, marks)
         tables["curve"] = [head, *zip(*columns, strict=True)]
@@ -46,6 +46,19 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
             own += [path.nzero, path.dev_ratio]
         tables["path"] = [[*head, *path.names], *zip(*own, *path.coefficients, strict=True)]
     tables |= _assessment(document)
+    if document.site_errors:
+        errors = [[error.name, error.rows, error.mse] for error in document.site_errors]
+        tables["site_errors"] = [["site", "rows", "error"], *errors]
+    if document.comparison:
+        models = [[m.name, m.mse, m.se, m.active, m.above, m.sent] for m in document.comparison]
+        head = ["model", "cvm", "cvsd", "nzero", "objective_above", "bytes_sent"]
+        tables["comparison"] = [head, *models]
+    if estimates := list(_site_estimates(document)):
+        tables["site_estimates"] = [
+            ["term", "site", "estimate", "conf.low", "conf.high"],
+            *estimates,
+        ]
+    tables["costs"] = list(_costs(document))
     files = {f"{name}.csv": write_csv(rows) for name, rows in tables.items()}
     if document.table_one is not None:
         files["table1.csv"] = write_table_csv(document.table_one)
@@ -79,6 +92,30 @@ def _coefficients(document: ModelDocument) -> Iterator[list[Any]]:
         if document.stability:
             cells.append(effect.frequency)
         yield cells
+
+
+def _site_estimates(document: ModelDocument) -> Iterator[list[Any]]:
+    """Yield the estimate from each site's rows alone, per unit of the column."""
+    for effect in effects_of(document):
+        for own in effect.estimate.sites if effect.estimate is not None else ():
+            yield [effect.name, own.site, own.value, own.low, own.high]
+
+
+def _costs(document: ModelDocument) -> Iterator[list[Any]]:
+    """Yield what each site sent and received for the fit, and what it sent for the card."""
+    kinds = sorted({kind for site in document.sites for kind in site.sent})
+    head = ["for", "site", "rows", "round_trips", "messages", "bytes_received", "bytes_sent"]
+    yield [*head, *(f"bytes_sent_{kind.replace(' ', '_')}" for kind in kinds)]
+    for site in document.sites:
+        own = [site.messages, sum(site.received.values()), site.sent_in_all]
+        parts = [site.sent.get(kind, 0) for kind in kinds]
+        yield ["fit", site.name, site.rows, document.round_trips, *own, *parts]
+    card = document.examination_sent or {}
+    none = [None] * len(kinds)
+    for site in document.sites:
+        if site.name in card:
+            trips = document.examination_trips
+            yield ["card", site.name, site.rows, trips, None, None, card[site.name], *none]
 
 
 def _assessment(document: ModelDocument) -> dict[str, _Table]:

@@ -32,6 +32,7 @@ from fedlasso.tables import (
     parse_formula,
     stem_of,
 )
+from fedlasso.tables.leaks import leaks_in
 from fedlasso.tables.repeats import compare_files, find_repeated
 
 V = TypeVar("V")
@@ -162,12 +163,20 @@ class NetworkSource(Source, frozen=True, tag="network"):
     timeout: float = 300.0
 
 
+class OpenedSites(InProcess):
+    """Sites whose records were read here; `leaks` are warnings of columns by name."""
+
+    def __init__(self, sites: Iterable[Site], leaks: Mapping[str, str]) -> None:
+        super().__init__(sites)
+        self.leaks = dict(leaks)
+
+
 def open_sites(
     source: FileSource,
     settings: Settings | None = None,
     memory: Path | None = None,
     notify: Notify = lambda text: None,
-) -> tuple[InProcess, Schema]:
+) -> tuple[OpenedSites, Schema]:
     """Read files into sites, each record held once, and return them with the agreed schema.
 
     Sites keep what must outlive this process in the folder `memory`; `notify` gets a line per site.
@@ -184,7 +193,7 @@ def open_tables(
     settings: Settings,
     memory: Path | None = None,
     notify: Notify = lambda text: None,
-) -> tuple[InProcess, Schema]:
+) -> tuple[OpenedSites, Schema]:
     """Return tables, from files or data frames, as sites, with the agreed schema."""
     outcome = source.outcome(settings)
     left_out = [*source.drop, *filter(None, [source.site_column])]
@@ -231,7 +240,7 @@ def open_parts(
     missing: Missing = "refuse",
     memory: Path | None = None,
     notify: Notify = lambda text: None,
-) -> InProcess:
+) -> OpenedSites:
     """Return encoded records as sites; refuse missing values, unless replaced, and constants."""
     sites: list[Site] = []
     kept: list[Encoded] = []
@@ -251,7 +260,10 @@ def open_parts(
     if gaps:
         raise FedLassoError(f"missing values ({'; '.join(gaps)}); fill them, or use --missing mean")
     _check_variation(kept, outcome, notify)
-    return InProcess(sites)
+    # A linear model shows its leaks by what it explains.
+    curved = not outcome.response_family.quadratic and isinstance(kept[0].X, np.ndarray)
+    names = [name for name in sites[0].columns if name != INTERCEPT]
+    return OpenedSites(sites, dict(leaks_in(kept, names, outcome)) if curved else {})
 
 
 def encode_settings(settings: Settings, schema: Schema) -> Settings:

@@ -1,5 +1,7 @@
 """A model as lines of text: a summary for the terminal, and warnings, the most serious first."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from fedlasso.families import warn_binary
@@ -159,16 +161,23 @@ def warn_of_fit(model: Model, target: str) -> list[str]:
     return warnings
 
 
-def warn_of_leak(document: ModelDocument) -> list[str]:
-    """Return a warning if the model explains nearly all of the outcome."""
+def warn_of_leak(document: ModelDocument, leaks: Mapping[str, str] | None = None) -> list[str]:
+    """Return a warning if the model explains nearly all of the outcome, after those of columns.
+
+    `leaks` are warnings of columns by name, from the records.
+    """
+    known = list((leaks or {}).values())
     family = document.settings.response_family
     explained = None if document.error is None else document.error.r2
     if explained is None or explained < LEAKS[not family.quadratic] or not document.coefficients:
-        return []
+        return known
     first = document.coefficients[0].name
+    if leaks and first in leaks:
+        return known
     return [
+        *known,
         f"{family.explained_name} is {explained:.3f}: {first!r} may contain "
-        f"{document.schema.target!r}; --drop it unless it is known before the outcome"
+        f"{document.schema.target!r}; --drop it unless it is known before the outcome",
     ]
 
 

@@ -3,16 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlasso.numerics import Array
 from fedlasso.tables.held import Held, TableFinding, Tables
+from fedlasso.tables.leaks import find_leak
 from fedlasso.tables.targets import OF_CLASSES, Outcome, order_classes
-
-# A column that alone explains so much of the outcome, or orders it so well, may contain it.
-LEAK = 0.99
-# Fewest rows of a leak.
-MIN_ROWS = 20
 
 
 def find_coding(tables: Tables, outcome: Outcome, positive: str | None) -> Iterator[TableFinding]:
@@ -66,15 +61,8 @@ def find_leaks(tables: Tables, outcome: Outcome) -> Iterator[TableFinding]:
                 continue
             held = tables.at(other)
             pairs = [(_to_numbers(own), response[site]) for site, own in held.items()]
-            pooled = np.concatenate([x for x, _ in pairs])
-            measured = [_predicts(x, y, tables.kind(other) == "text") for x, y in pairs]
-            known = [own for own in measured if own is not None]
-            if tables.kind(other) == "number":
-                best = _predicts(pooled, whole, False)
-                known = [max(min(known, default=0.0), best or 0.0)]
-            if known and min(known) >= LEAK:
-                measure = "AUROC" if len(np.unique(whole[~np.isnan(whole)])) == 2 else "R^2"
-                what = f"alone predicts {name!r} almost perfectly ({measure} {min(known):.3f})"
+            if (found := find_leak(pairs, name, tables.kind(other) == "text")) is not None:
+                what = f"alone predicts {found}"
                 remedy = "leave it out unless it is known before the outcome"
                 yield TableFinding(True, (), other, what, remedy, (("drop", other),))
 
@@ -85,31 +73,3 @@ def _to_numbers(own: Held) -> Array:
         return own.numbers
     place = {level: float(k) for k, level in enumerate(sorted(own.levels))}
     return np.array([np.nan if text is None else place[text] for text in own.texts])
-
-
-def _predicts(x: Array, y: Array, text: bool) -> float | None:
-    """Return the AUROC of a column for two classes, either way, else R^2; None for few rows."""
-    filled = ~np.isnan(x) & ~np.isnan(y)
-    x, y = x[filled], y[filled]
-    if len(x) < MIN_ROWS or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    values, place = np.unique(x, return_inverse=True)
-    if text:
-        # The mean outcome of a level takes its place.
-        counts = np.bincount(place)
-        x = (np.bincount(place, y) / counts)[place]
-        if len(values) > len(x) / 2:
-            return None
-    if len(np.unique(y)) > 2:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return float(np.nan_to_num(np.corrcoef(x, y)[0, 1] ** 2))
-    return _auroc(x, y == y.max())
-
-
-def _auroc(x: Array, event: NDArray[np.bool_]) -> float:
-    values, place = np.unique(x, return_inverse=True)
-    events = np.bincount(place, event, len(values))
-    others = np.bincount(place, ~event, len(values))
-    below = np.cumsum(others) - others
-    area = float(events @ (below + others / 2)) / float(events.sum() * others.sum())
-    return max(area, 1 - area)
