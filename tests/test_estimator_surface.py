@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fedlasso import (
@@ -20,6 +23,8 @@ from fedlasso import (
     InProcess,
     Site,
 )
+from fedlasso.fitting.examination.measures import find_concordance
+from fedlasso.models import predict_file, read_document
 from fedlasso.numerics import Array
 
 ROWS = 240
@@ -72,6 +77,7 @@ def unit_deviances(family: str, eta: Array, y: Array) -> Array:
 
 
 MEANS: dict[str, Any] = {"linear": lambda eta: eta, "binomial": expit, "poisson": np.exp}
+LINKS: dict[str, Any] = {"linear": lambda mean: mean, "poisson": np.log}
 
 
 @pytest.mark.parametrize("family", MEANS)
@@ -222,8 +228,8 @@ def test_the_table_has_brooms_columns_and_true_ratios() -> None:
     model = fitted("binomial", intervals=[0, 4])
     table = model.coefficient_table()
     assert list(table) == [
-        "term", "estimate", "standardised", "debiased", "std.error", "conf.low", "conf.high",
-        "p.value", "adj.p.value", "ratio",
+        "term", "estimate", "standardised", "debiased", "std.error", "statistic", "conf.low",
+        "conf.high", "p.value", "adj.p.value", "ratio",
     ]  # fmt: skip
     assert list(table["term"]) == ["(Intercept)", *(f"x{k}" for k in range(6))]
     np.testing.assert_array_equal(table["estimate"], [*model.intercept_, *model.coef_[0]])
@@ -232,6 +238,9 @@ def test_the_table_has_brooms_columns_and_true_ratios() -> None:
     np.testing.assert_allclose(table["standardised"][1:], model.coef_[0] * X.std(axis=0))
     known = table["std.error"].notna()
     assert list(table["term"][known]) == ["x0", "x4"]
+    of = table[known]
+    np.testing.assert_allclose(of["statistic"], of["debiased"] / of["std.error"])
+    np.testing.assert_allclose(of["p.value"], 2 * norm.sf(np.abs(of["statistic"])), rtol=1e-6)
     row = {own.name: own for own in model.trust_.named}["x0"]
     assert float(table["conf.low"][1]) == row.low
     ratios = model.coefficient_table(exponentiate=True)
@@ -278,3 +287,112 @@ def test_notebooks_show_the_model() -> None:
     assert "odds ratio per SD" in shown["text/html"]
     assert "certificate: less than" in shown["text/html"]
     assert shown["text/plain"] == "FederatedLogisticLasso(penalty=0.05)"
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_showing_a_model_asks_no_site(family: str, tmp_path: Path) -> None:
+    model = fitted(family, penalty=0.05)
+    model.to_folder(tmp_path / "model")
+    before = model.ledger_
+    for own in (
+        model,
+        type(model).from_folder(tmp_path / "model"),
+        pickle.loads(pickle.dumps(model)),
+        make_pipeline(model),
+    ):
+        assert type(model).__name__ in own._repr_html_()
+        assert type(model).__name__ in own._repr_mimebundle_()["text/html"]
+        assert "_repr_html_" in dir(own)
+    assert model.ledger_ == before
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_scores_are_of_predictions_with_the_offset(family: str) -> None:
+    X, _ = draw()
+    y = responses(family)
+    model = fitted(family, penalty=0.05)
+    offset = -1.5 * (X @ model.coef_.ravel())
+    part = model.predict(X, offset)
+    if family == "cox":
+        expected = find_concordance(y["f1"], y["f0"], part)
+    elif family == "binomial":
+        expected = (part == y).mean()
+    else:
+        empty = unit_deviances(family, np.full(ROWS, LINKS[family](y.mean())), y).sum()
+        expected = 1 - unit_deviances(family, LINKS[family](part), y).sum() / empty
+    assert model.score(X, y, offset=offset) == pytest.approx(expected)
+    assert model.score(X, y, offset=offset) < model.score(X, y)
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_tables_of_a_path_have_an_intercept_if_the_model_has_one(family: str) -> None:
+    path = fitted(family, penalty=0.05).path_
+    table = path.to_frame()
+    names = ["(Intercept)"] if family != "cox" else []
+    names += [f"x{k}" for k in range(6)]
+    assert list(table) == ["lambda", "nzero", "dev.ratio", "gap", *names]
+    for k in range(6):
+        np.testing.assert_array_equal(table[f"x{k}"], path.coefficients[k])
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_a_model_with_an_offset_demands_it_before_and_after_storing(
+    family: str, tmp_path: Path
+) -> None:
+    X, eta = draw()
+    y = responses(family)
+    offset = eta / 4
+    model = ESTIMATORS[family](penalty=0.05).fit(X, y, sites=SITES, offset=offset)
+    model.to_folder(tmp_path / "model")
+    for own in (model, type(model).from_folder(tmp_path / "model")):
+        np.testing.assert_array_equal(own.predict(X, offset), model.predict(X, offset))
+        for ask in (own.predict, lambda X, own=own: own.score(X, y)):
+            with pytest.raises(FedLassoError, match="was fitted with an offset; give offset, or"):
+                ask(X)
+
+
+def test_a_folder_names_response_and_offset_of_a_formula(tmp_path: Path) -> None:
+    X, eta = draw()
+    y = responses("cox")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame = frame.assign(years=y["f1"], died=y["f0"], visits=responses("poisson"), off=eta / 4)
+    survival = FederatedCoxLasso(penalty=0.05)
+    survival.fit(frame, formula="Surv(years, died) ~ a + b", sites=SITES)
+    survival.to_folder(tmp_path / "cox")
+    card = (tmp_path / "cox" / "card.html").read_text()
+    assert "<title>Model of time to died</title>" in card
+    schema = read_document(tmp_path / "cox" / "model.json").schema
+    assert (schema.target, schema.event) == ("years", "died")
+    rates = FederatedPoissonLasso(penalty=0.05)
+    rates.fit(frame, formula="visits ~ a + b", sites=SITES, offset="off")
+    rates.to_folder(tmp_path / "poisson")
+    document = read_document(tmp_path / "poisson" / "model.json")
+    assert document.title == "Model of visits"
+    assert document.schema.offset == "off"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    predicted = predict_file(document, tmp_path / "new.csv")
+    np.testing.assert_allclose(predicted.values, rates.predict(frame, offset="off"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ESTIMATORS)
+def test_nzero_counts_the_fit_to_all_rows_everywhere(family: str, tmp_path: Path) -> None:
+    model = fitted(family, cv=4)
+    model.to_folder(tmp_path / "model")
+    curve = pd.read_csv(tmp_path / "model" / "curve.csv", dtype={"nzero": str})
+    assert list(curve) == ["lambda", "cvm", "cvsd", "nzero", "mark"]
+    known = curve["nzero"].dropna()
+    assert known.str.fullmatch(r"\d+").all()
+    chosen = curve["mark"].str.contains("chosen").fillna(False).astype(bool)
+    count = np.count_nonzero(model.coef_at(model.cv_.chosen))
+    assert list(curve["nzero"][chosen]) == [str(count)]
+    np.testing.assert_array_equal(model.cv_.nzero, curve["nzero"].astype(float))
+    path = model.path_
+    np.testing.assert_array_equal(model.cv_.nzero, path.nzero)
+    model.to_folder(tmp_path / "again")
+    for name in ("curve", "path"):
+        table = pd.read_csv(tmp_path / "again" / f"{name}.csv")
+        assert table["nzero"].dtype == int
+        np.testing.assert_array_equal(table["nzero"], path.nzero)
+    head = ["lambda", "nzero", "dev.ratio"]
+    assert list(table)[:3] == head
+    assert set(table) - set(head) <= set(model.columns_)

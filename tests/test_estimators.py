@@ -1,6 +1,7 @@
 """Estimators of classes, counts and survival times, against independent solvers."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,11 @@ def test_rates_are_those_of_an_independent_solver_with_an_offset() -> None:
     scaler = StandardScaler().fit(X)
     pooled.fit(scaler.transform(X), y / exposure, sample_weight=exposure)
     np.testing.assert_allclose(model.coef_, pooled.coef_ / scaler.scale_, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(model.predict(X), pooled.predict(scaler.transform(X)), rtol=1e-4)
-    ratio = model.predict(X, offset=np.log(exposure)) / model.predict(X)
+    rates = model.predict(X, offset=np.zeros(len(y)))
+    np.testing.assert_allclose(rates, pooled.predict(scaler.transform(X)), rtol=1e-4)
+    ratio = model.predict(X, offset=np.log(exposure)) / rates
     np.testing.assert_allclose(ratio, exposure)
-    assert model.score(X, y) > 0.3
+    assert model.score(X, y, offset=np.log(exposure)) > 0.3
     with pytest.raises(FedLassoError, match="y is negative in 1 row; counts begin at zero"):
         FederatedPoissonLasso().fit(X, np.append(y[:-1], -1))
 
@@ -110,7 +112,7 @@ def breslow(b: Array, X: Array, y: Any) -> float:
     return total / len(X)
 
 
-def test_hazards_and_baselines_are_those_worked_out_by_hand() -> None:
+def test_hazards_and_baselines_are_those_worked_out_by_hand(tmp_path: Path) -> None:
     X, y = times()
     scaler = StandardScaler().fit(X)
     Z = scaler.transform(X)
@@ -132,6 +134,12 @@ def test_hazards_and_baselines_are_those_worked_out_by_hand() -> None:
     assert (np.diff(survival, axis=1) <= 0).all()
     with pytest.raises(FedLassoError, match="no site is called 'x'; sites are 0, 1, 2"):
         model.predict_survival_function(X, site="x")
+    model.to_folder(tmp_path / "model")
+    back = FederatedCoxLasso.from_folder(tmp_path / "model")
+    assert back.get_params()["fit_baseline_model"]
+    np.testing.assert_array_equal(back.predict_survival_function(X[:4], site="1"), survival)
+    back.to_folder(tmp_path / "again")
+    assert (tmp_path / "again" / "model.json").read_bytes().count(b'"hazards"') == 1
 
 
 def test_survival_times_come_in_several_forms_and_bad_ones_are_refused() -> None:

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from rocrate.rocrate import ROCrate
 
 import fedlasso
 from fedlasso import FederatedLasso
+from fedlasso.cli import main
+from fedlasso.models import read_document, write_model
 from fedlasso.models.crate import CONTENTS
+from fedlasso.numerics import Array
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -100,11 +104,39 @@ def test_the_paper_cites_what_it_lists_and_its_figures_are_measured() -> None:
         assert figure in pages, figure
 
 
-def test_a_model_folder_is_an_ro_crate(tmp_path: Path) -> None:
+def fit_in_python(folder: Path, X: Array, y: Array) -> None:
+    FederatedLasso(cv=3).fit(X, y, sites=np.arange(60) % 2).to_folder(folder)
+
+
+def fit_on_the_command_line(folder: Path, X: Array, y: Array) -> None:
+    for site in range(2):
+        rows = np.column_stack([X, y])[np.arange(60) % 2 == site]
+        text = "\n".join(",".join(map(str, row)) for row in rows.tolist())
+        (folder.parent / f"{site}.csv").write_text(f"a,b,c,y\n{text}\n")
+    files = [str(folder.parent / f"{site}.csv") for site in range(2)]
+    assert main(["fit", *files, "--target", "y", "--cv", "3", "--out", str(folder)]) == 0
+    assert (folder / "plan.json").exists()
+
+
+def fit_over_a_network(folder: Path, X: Array, y: Array) -> None:
+    fit_in_python(folder.parent / "first", X, y)
+    folder.mkdir()
+    for name in ("plan.json", "audit.json"):
+        (folder / name).write_text("{}")
+    write_model(folder, read_document(folder.parent / "first" / "model.json"))
+
+
+WRITERS = [fit_in_python, fit_on_the_command_line, fit_over_a_network]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_model_folder_is_an_ro_crate(
+    write: Callable[[Path, Array, Array], None], tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + rng.standard_normal(60)
-    FederatedLasso(cv=3).fit(X, y, sites=np.arange(60) % 2).to_folder(tmp_path / "model")
+    write(tmp_path / "model", X, y)
     crate = ROCrate(tmp_path / "model")
     written = {path.name for path in (tmp_path / "model").iterdir()}
     listed = {entity.id: entity for entity in crate.data_entities}

@@ -13,7 +13,7 @@
 #' @param type.predict `"response"` or `"link"`
 #' @param ... for `augment()` passed to `predict()`, such as `newoffset`
 #' @return A data frame, as a tibble if that package is installed. With intervals requested in the
-#'   fit, `tidy()` has `std.error`, `conf.low`, `conf.high` and `p.value`; they belong to the
+#'   fit, `tidy()` has `std.error`, `statistic`, `conf.low`, `conf.high` and `p.value`; they belong to the
 #'   estimate without the Lasso's shrinkage, which is in `debiased`.
 #' @examplesIf fedlasso::fl_available()
 #' model <- fl_fit(mpg ~ ., data = mtcars, lambda = 0.5)

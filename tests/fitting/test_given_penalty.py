@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.draws import draw_sites
 from helpers.loops import loop
+from helpers.pools import Pool, draw
 from helpers.spectra import distance, draw_spectra, solve_exactly
 
 from fedlasso import InProcess, Site
@@ -112,3 +113,39 @@ def test_means_far_from_zero_do_not_round_the_objective(
     if procedure is None:
         near = fit_model(InProcess(sites), Settings(penalty=0.1)).fit
         np.testing.assert_allclose(fit.coefficients, near.coefficients, atol=1e-9)
+
+
+def cox_slopes(pool: Pool, b: Array) -> Array:
+    """Return the slopes of the mean partial likelihood, by Breslow's method, risk set by risk set.
+
+    Every site has its own risk sets.
+    """
+    risks = pool.w * np.exp(pool.X @ b + pool.o)
+    total = np.zeros(b.size)
+    for i in np.flatnonzero(~np.signbit(pool.y)):
+        at_risk = (pool.site == pool.site[i]) & (np.abs(pool.y) >= abs(pool.y[i]))
+        mean = risks[at_risk] @ pool.X[at_risk] / risks[at_risk].sum()
+        total += pool.w[i] * (mean - pool.X[i])
+    return np.asarray(total / pool.w.sum())
+
+
+@pytest.mark.parametrize("l1_ratio", [0.1, 0.4])
+@loop("seed", range(8))
+def test_elastic_nets_without_an_intercept_are_solved_to_their_coefficients(
+    l1_ratio: float, seed: int
+) -> None:
+    pool = draw("cox with Breslow ties", (60, 80, 100), seed=seed)
+    strength = 0.05
+    model = fit_model(
+        InProcess(pool.sites()),
+        Settings(
+            family="cox", ties="breslow", penalty=strength, l1_ratio=l1_ratio, standardise=False
+        ),
+    )
+    b = model.coefficients
+    ridge = strength * (1 - l1_ratio)
+    slopes = cox_slopes(pool, b) + ridge * b
+    kept = np.clip(-slopes, -strength * l1_ratio, strength * l1_ratio)
+    kept[b != 0] = strength * l1_ratio * np.sign(b[b != 0])
+    # The objective is as convex as its ridge at least, so no optimum is farther away than this.
+    assert np.linalg.norm(slopes + kept) / ridge < 1e-6

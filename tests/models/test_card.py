@@ -115,7 +115,7 @@ def test_a_penalty_says_what_it_is_of(plain: ModelDocument) -> None:
 
 def test_the_curve_says_whose_columns_it_counts(plain: ModelDocument) -> None:
     assert plain.curve is not None
-    curve = replace(plain.curve, active=(16.0,) * len(plain.curve.active))
+    curve = replace(plain.curve, nzero=(16,) * len(plain.curve.active))
     count = len(plain.coefficients)
     card = draw_card(replace(plain, curve=curve))
     assert f"the Lasso has 16 columns, and this model has {count}." in card

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedlasso.fitting.examination.assessment import (
@@ -67,6 +69,10 @@ def test_the_curve_has_glmnets_lines_and_counts(ax: Any) -> None:
     assert [label.get_text() for label in top.get_xticklabels()] == ["0", "1", "2.5", "4"]
     left, right = ax.get_xlim()
     assert left > 10.0 > 0.3 > right
+    known = plots.plot_cv(replace(CURVE, nzero=(0, 1, 3, 4)), "error", Figure().subplots())
+    (top,) = known.child_axes
+    assert [label.get_text() for label in top.get_xticklabels()] == ["0", "1", "3", "4"]
+    assert top.get_xlabel() == "nonzero coefficients"
 
 
 def test_lines_of_selected_columns_end_in_their_names(ax: Any) -> None:
@@ -106,6 +112,36 @@ def test_assessments_are_drawn_as_steps_points_and_counts(ax: Any) -> None:
     np.testing.assert_allclose(roc.lines[1].get_xydata(), FOUND.roc)
 
 
+LONG = "body_mass_index_kg_per_m2"
+PATH = CoefficientPath((1.0, 0.1), (LONG,), ((0.0, 2.0),))
+PLOTS: list[Any] = [
+    lambda ax: plots.plot_path(PATH, [LONG], 0.1, ax),
+    lambda ax: plots.plot_forest([Effect(LONG, estimate=ESTIMATE)], "odds ratio", True, ax),
+    lambda ax: plots.plot_survival(FOUND, ax),
+]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_no_text_is_cut_off_on_axes_without_a_layout(plot: Any) -> None:
+    figure = Figure(figsize=(4, 4))
+    FigureCanvasAgg(figure)
+    drawn = plot(figure.subplots())
+    figure.canvas.draw()
+    whole = figure.bbox.padded(1)
+    texts = [*drawn.texts, *drawn.get_yticklabels()]
+    names = [text for text in texts if any(map(str.isalpha, text.get_text()))]
+    assert names
+    for text in names:
+        box = text.get_window_extent()
+        assert whole.contains(*box.min), text
+        assert whole.contains(*box.max), text
+
+
+def test_survival_curves_have_a_legend(ax: Any) -> None:
+    plots.plot_survival(FOUND, ax)
+    assert texts_of(ax.get_legend()) == ["low", "high"]
+
+
 @pytest.mark.parametrize("values", [(0.0, 0.0), (1e300, -1e300), (1e-300, 0.0), (5.0, 5.0)])
 def test_any_numbers_are_drawn(values: tuple[float, float]) -> None:
     curve = ErrorCurve((1.0, 0.5), values, (None, 1.0), (0, 1), 0)
@@ -126,7 +162,7 @@ def test_a_chart_is_text_coloured_by_the_page_and_has_the_same_bytes() -> None:
     root = ElementTree.fromstring(first)
     shown = ["".join(text.itertext()) for text in root.iter() if text.tag.endswith("text")]
     assert "a < b & c" in shown
-    assert "nonzero coefficients" in shown
+    assert "nonzero coefficients, mean without held-out rows" in shown
     # Every colour is one of the page's.
     assert not re.search("#[0-9a-f]{6}", first)
     assert "<metadata" not in first

@@ -90,11 +90,39 @@ def test_terms_may_be_kept_and_bounded_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("ward", ["C(ward)[T.2]", "C(ward)[T.3]"]),
+        ("C( ward )", ["C(ward)[T.2]", "C(ward)[T.3]"]),
+        ("ns(bmi,3)", ["ns(bmi, 3)[1]", "ns(bmi, 3)[2]", "ns(bmi, 3)[3]"]),
+        ("bmi", ["ns(bmi, 3)[1]", "ns(bmi, 3)[2]", "ns(bmi, 3)[3]"]),
+        ("sex", ["sex[T.m]"]),
+        ("age", ["age"]),
+        ("age : sex", ["age:sex[T.m]"]),
+    ],
+)
+def test_terms_are_found_with_other_spaces_and_by_their_variable(
+    name: str, columns: list[str]
+) -> None:
+    formula = "relapse ~ age*sex + ns(bmi,3) + C(ward) + np.log(age)"
+    model = FederatedLogisticLasso(penalty=0.1, groups=[name])
+    model.fit(draw(), sites="hospital", formula=formula, knots=KNOTS)
+    assert model.model_.requested.groups == (tuple(columns),)
+
+
+def test_a_variable_of_several_terms_names_none() -> None:
+    model = FederatedLogisticLasso(penalty=0.1, keep=["bmi"])
+    with pytest.raises(FedLassoError, match="no predictor is called 'bmi'"):
+        model.fit(draw(), sites="hospital", formula="relapse ~ log(bmi) + sqrt(bmi)")
+
+
+@pytest.mark.parametrize(
     ("formula", "message"),
     [
         ("relapse ~ scale(age)", "scale(age) in the formula needs the records of all sites"),
         ("relapse ~ bs(bmi, df=4)", "use ns with knots"),
-        ("relapse ~ I(age - np.mean(age))", "needs the records of all sites"),
+        ("relapse ~ I(age - np.mean(age))", "is no function of one row that sites know; use log"),
+        ("relapse ~ age + offset(log(bmi))", "is no term; give a column with these values by the"),
         ("relapse ~ ns(bmi, 3)", "quantiles of 'bmi' need the records of all sites; give the"),
         ("relapse ~ ns(bmi, 4, knots=(20, 25, 30, 35))", "has 5 knots, both ends included, and 4"),
         ("relapse ~ ns(bmi, knots=(20, 10, 30))", "give three or more, increasing"),
@@ -126,6 +154,28 @@ def test_formulas_and_knots_are_about_data_frames() -> None:
         FederatedLasso().fit(X, [1, 2, 3, 4], knots=KNOTS)
     with pytest.raises(FedLassoError, match="knots are given for 'age', which is not"):
         FederatedLasso().fit(draw(), formula="bmi ~ ward", knots={"age": (1, 2, 3)})
+
+
+def test_columns_of_a_formula_may_be_given_by_name() -> None:
+    frame = draw().assign(years=2.0, days=np.arange(300.0) % 7, **{"body mass": 1 / 3})
+    frame["body mass"] *= frame["bmi"]
+    frame["patient"] = np.arange(300) // 2
+    named = {"sample_weight": "years", "offset": "days", "clusters": "patient"}
+    model = FederatedLogisticLasso(penalty=0.01)
+    model.fit(frame.drop(columns="note"), sites="hospital", formula="relapse ~ .", **named)
+    assert model.formula_ == "relapse ~ (age + sex + bmi + ward + `body mass`)"
+    columns = frame[["age", "sex", "bmi", "ward", "body mass"]]
+    same = FederatedLogisticLasso(penalty=0.01)
+    rows = {own: frame[name] for own, name in named.items()}
+    same.fit(columns, frame["relapse"], sites=frame["hospital"], **rows)
+    np.testing.assert_allclose(model.coef_, same.coef_)
+    by_name = model.predict_proba(frame, offset="days")
+    np.testing.assert_array_equal(by_name, model.predict_proba(frame, offset=frame["days"]))
+    for name in ("sites", *named):
+        with pytest.raises(FedLassoError, match=f"{name} is 'days'; give one value per row"):
+            same.fit(columns, frame["relapse"], **{name: "days"})
+    with pytest.raises(FedLassoError, match="has a dot, which stands for all other columns of a"):
+        parse_formula("relapse ~ .")
 
 
 def test_missing_values_stay_missing_in_derived_columns() -> None:

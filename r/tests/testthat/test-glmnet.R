@@ -14,8 +14,19 @@ for (family in families) {
   test_that(paste(family, "elastic nets are those of glmnet"), {
     needs_python()
     needs_glmnet()
-    drawn <- draw(family)
-    expect_same_model(fit_drawn(drawn, family, alpha = 0.4), exact_glmnet(drawn, family, alpha = 0.4))
+    # Without an intercept, as in Cox models, a small gap alone leaves errors of up to 2e-4.
+    for (seed in if (family == "cox") 1:12 else 1:2) {
+      drawn <- draw(family, seed = seed)
+      own <- fit_drawn(drawn, family, alpha = 0.4)
+      expect_same_model(own, exact_glmnet(drawn, family, alpha = 0.4))
+    }
+    weights <- drawn$weights
+    if (family == "gaussian") {
+      centre <- weighted.mean(drawn$y, weights)
+      drawn$y <- drawn$y / sqrt(weighted.mean((drawn$y - centre)^2, weights))
+    }
+    own <- fit_drawn(drawn, family, alpha = 0.4, weights = weights)
+    expect_same_model(own, exact_glmnet(drawn, family, alpha = 0.4, weights = weights))
   })
 
   test_that(paste(family, "fits with weights and an offset are those of glmnet"), {

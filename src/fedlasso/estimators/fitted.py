@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 INFERRED = {
     "debiased": "value",
     "std.error": "error",
+    "statistic": "statistic",
     "conf.low": "low",
     "conf.high": "high",
     "p.value": "p_value",
@@ -110,7 +111,7 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
                 raise FedLassoError(f"{what}: fit again, and use path_ before it is stored")
             self._path = self._sites.path
             self._charge()
-        return PenaltyPath.of(tuple(self.columns_), self._path)
+        return PenaltyPath.of(tuple(self.columns_), self._path, self.family.intercept)
 
     @property
     def cv_(self) -> CrossValidation | None:
@@ -214,8 +215,8 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
         `estimate` is the coefficient that predictions use, per unit of the column, `standardised`
         per standard deviation, and `ratio` the odds, rate or hazard ratio per unit. If inference
         was requested, `debiased` is the estimate without the Lasso's shrinkage (or the expected
-        effect), and `std.error`, `conf.low` and `conf.high` belong to it; `adj.p.value` is
-        adjusted by Holm's method, or for the false discovery rate.
+        effect), and `std.error`, `statistic`, `conf.low` and `conf.high` belong to it;
+        `adj.p.value` is adjusted by Holm's method, or for the false discovery rate.
 
         Parameters
         ----------
@@ -295,6 +296,14 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
         if curve is None:
             raise FedLassoError("the penalty was given, so there is no cross-validation to plot")
         return curve
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> dict[str, Any]:
+        """Return nothing, as scikit-learn's list would evaluate attributes that ask the sites."""
+        return {}
+
+    def __dir__(self) -> list[str]:
+        """Return all names; scikit-learn's list evaluates attributes, too."""
+        return list(object.__dir__(self))
 
     def __getstate__(self) -> Any:
         # Sites hold records, and a stored model must not disclose more than itself.

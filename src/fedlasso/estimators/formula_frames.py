@@ -7,39 +7,46 @@ import numpy as np
 
 from fedlasso.errors import FedLassoError
 from fedlasso.tables import is_frame, parse_formula
+from fedlasso.tables.formula import expand_dot
+
+
+def names_of(frame: Any) -> list[str]:
+    """Return the columns of a data frame."""
+    if not is_frame(frame):
+        raise FedLassoError("a formula is about columns by name; give a data frame")
+    return list(getattr(frame, "column_names", None) or frame.columns)
+
+
+def take_column(frame: Any, name: str) -> Any:
+    """Return the values of one column."""
+    return np.asarray(take_columns(frame, [name])[name])
 
 
 def take_columns(frame: Any, names: Sequence[str]) -> Any:
     """Return some columns of a pandas, Polars or Arrow table."""
-    if not is_frame(frame):
-        raise FedLassoError("a formula is about columns by name; give a data frame")
-    known = list(getattr(frame, "column_names", None) or frame.columns)
+    known = names_of(frame)
     for name in names:
         if name not in known:
             raise FedLassoError(f"the data frame has no column {name!r} of the formula")
     return frame.select(list(names)) if hasattr(frame, "select") else frame[list(names)]
 
 
-def name_response(formula: str) -> dict[str, str]:
-    """Return the names of a formula's response as those of a schema."""
-    roles = parse_formula(formula).roles
-    return {"target" if role == "time" else role: name for role, name in roles.items()}
-
-
 def read_frame(
-    frame: Any, sites: Any, formula: str, knots: Any, categorical: Sequence[str]
-) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return columns, response and sites, and how the columns are read as those of files."""
+    frame: Any, by_row: Sequence[Any], formula: str, knots: Any, categorical: Sequence[str]
+) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]]:
+    """Return columns, response and values `by_row`, and how the columns are read as in files.
+
+    Values by row may be given as the name of a column, such as the one of sites.
+    """
+    taken = [own for own in by_row if isinstance(own, str)]
+    rows = tuple(take_column(frame, own) if isinstance(own, str) else own for own in by_row)
+    formula = expand_dot(formula, [name for name in names_of(frame) if name not in taken])
     parsed = parse_formula(formula)
-    names = list(parsed.roles.values())
-    response = take_columns(frame, names)
-    parts = {name: np.asarray(response[name]) for name in names}
+    parts = {name: take_column(frame, name) for name in parsed.roles.values()}
     if "time" in parsed.roles:
         y: Any = np.column_stack([parts[parsed.roles["event"]], parts[parsed.roles["time"]]])
     else:
         y = parts[parsed.roles["target"]]
-    if isinstance(sites, str):
-        sites = np.asarray(take_columns(frame, [sites])[sites])
     codes = tuple(dict.fromkeys((*categorical, *parsed.codes)))
     how = {"formula": formula, "knots": dict(knots), "categorical": codes}
-    return take_columns(frame, parsed.columns), y, sites, how
+    return take_columns(frame, parsed.columns), y, rows, how

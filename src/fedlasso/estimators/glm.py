@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import d2_tweedie_score
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -117,6 +117,10 @@ class FederatedLasso(RegressorMixin, WithIntercept):  # type: ignore[misc]
     _: KW_ONLY
     site_weights: str | None = None
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Return the fraction of variance explained, R^2."""
+        return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
+
 
 @dataclass(eq=False, repr=False)
 class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[misc]
@@ -180,6 +184,10 @@ class FederatedLogisticLasso(ClassifierMixin, WithIntercept):  # type: ignore[mi
         """Return the more probable class of every row."""
         second = self.decision_function(X, offset, s) > 0
         return self.classes_[second.astype(int)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Return the fraction of rows whose class is predicted."""
+        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
     def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
         X, y = self._check_table(X, y)
@@ -281,9 +289,9 @@ class FederatedPoissonLasso(RegressorMixin, WithIntercept):  # type: ignore[misc
 
     family: ClassVar[Family] = Poisson()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the fraction of deviance explained, D^2."""
-        rates = self.predict(X)
+        rates = self.predict(X, offset)
         return float(d2_tweedie_score(y, rates, sample_weight=sample_weight, power=1))
 
     def __sklearn_tags__(self) -> Any:

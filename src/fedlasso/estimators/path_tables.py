@@ -31,10 +31,12 @@ class PenaltyPath:
     ----------
     columns : names of the coefficients
     penalties : glmnet's ``lambda``, an array (L,), on the scale of standardised columns
-    coefficients, intercepts : arrays (p, L) and (L,), on the original scale
+    coefficients, intercepts : arrays (p, L) and (L,), on the original scale; the intercepts of a
+        Cox model are such that predictions are relative to a row at the mean of all columns
     nzero : number of nonzero coefficients, without the intercept
     dev_ratio : glmnet's ``dev.ratio``, the fraction of the empty model's deviance explained
     gaps : certified bounds of the relative distance to the best possible objective
+    has_intercept : whether the intercepts are coefficients of the model, unlike those of Cox's
     """
 
     columns: tuple[str, ...]
@@ -44,11 +46,12 @@ class PenaltyPath:
     nzero: NDArray[np.int64]
     dev_ratio: Array
     gaps: Array
+    has_intercept: bool = True
 
     @classmethod
-    def of(cls, columns: tuple[str, ...], path: ExactPath) -> "PenaltyPath":
+    def of(cls, columns: tuple[str, ...], path: ExactPath, has_intercept: bool) -> "PenaltyPath":
         """Return the path of named columns."""
-        return cls(columns, nzero=path.nzero, **vars(path))
+        return cls(columns, nzero=path.nzero, has_intercept=has_intercept, **vars(path))
 
     def to_frame(self) -> Any:
         """Return a data frame with glmnet's names, one row per penalty."""
@@ -58,7 +61,7 @@ class PenaltyPath:
                 "nzero": self.nzero,
                 "dev.ratio": self.dev_ratio,
                 "gap": self.gaps,
-                "(Intercept)": self.intercepts,
+                **({"(Intercept)": self.intercepts} if self.has_intercept else {}),
                 **dict(zip(self.columns, self.coefficients, strict=True)),
             }
         )
@@ -72,7 +75,8 @@ class CrossValidation:
     ----------
     penalties : glmnet's ``lambda``
     mean, se : glmnet's ``cvm`` and ``cvsd``: the mean error per row, and its standard error
-    nzero : number of nonzero coefficients; a mean over the folds where gradients chose
+    nzero : number of nonzero coefficients of the fit to all rows; where gradients chose it is known
+        at the chosen penalty, and at all once `path_` was used, else NaN
     lambda_min : the penalty of smallest error
     lambda_1se : the largest penalty whose error is within one standard error of that
     chosen : the penalty that the fit has chosen
@@ -94,7 +98,7 @@ class CrossValidation:
             penalties,
             np.array(curve.mse),
             np.array([np.nan if se is None else se for se in curve.se]),
-            np.array(curve.active),
+            np.array([np.nan if own is None else own for own in curve.nzero]),
             float(penalties[curve.minimum]),
             float(penalties[curve.one_se]),
             float(penalties[curve.chosen]),

@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from fedlasso.errors import FedLassoError, FedLassoWarning
+from fedlasso.estimators.described import describe, name_of_series, name_response
 from fedlasso.estimators.fitted import FittedSurface, SitesAtHand
-from fedlasso.estimators.formula_frames import name_response, read_frame, take_columns
+from fedlasso.estimators.formula_frames import read_frame, take_column, take_columns
 from fedlasso.estimators.stored import RENAMED, describe_in_html, read_estimator
 from fedlasso.estimators.table_rows import (
     TableRows,
@@ -48,7 +49,6 @@ from fedlasso.tables import (
     is_frame,
     to_arrow,
 )
-from fedlasso.tables.columns import Column
 from fedlasso.tables.targets import count_rows
 
 # Parameters with a value per column, and an example of each.
@@ -112,7 +112,8 @@ class FederatedEstimator(FittedSurface):
         clusters : one label per row, such as the patient; rows of a cluster may depend on each
             other, and standard errors allow for that
         formula : response and columns of the data frame X, as ``"relapse ~ age*sex + C(ward)"``,
-            instead of y; `sites` may then be a column's name. Needs ``fedlasso[formula]``
+            instead of y; ``"relapse ~ ."`` takes all other columns. `sites`, `sample_weight`,
+            `offset` and `clusters` may then be names of columns. Needs ``fedlasso[formula]``
         knots : of its splines, by column: ``{"bmi": (18, 25, 30, 40)}`` for ``ns(bmi, 3)``
         """
         notices: list[str] = []
@@ -120,16 +121,19 @@ class FederatedEstimator(FittedSurface):
         self.schema_: Schema | None = None
         self.formula_ = formula
         self._source: dict[str, Any] = {}
+        self._response = name_of_series(y)
         self._leaks: dict[str, str] = {}
-        self._response = {} if formula is None else name_response(formula)
-        if isinstance(name := getattr(y, "name", None), str) and name:
-            self._response = {"target": name}
         if formula is not None:
             if y is not None:
                 raise FedLassoError("the formula names the response; omit y")
-            X, y, sites, self._source = read_frame(X, sites, formula, knots or {}, self.categorical)
+            rows = (sites, sample_weight, offset, clusters)
+            X, y, rows, self._source = read_frame(X, rows, formula, knots or {}, self.categorical)
+            self.formula_ = str(self._source["formula"])
+            self._response = name_response(self.formula_, offset)
+            sites, sample_weight, offset, clusters = rows
         elif knots is not None:
             raise FedLassoError("knots are those of a formula; give one, or omit them")
+        self._has_offset = offset is not None
         if isinstance(X, Federation):
             if any(given is not None for given in (y, sites, sample_weight, offset, clusters)):
                 raise FedLassoError("a federation has its own responses and sites; pass it alone")
@@ -175,7 +179,8 @@ class FederatedEstimator(FittedSurface):
     def predict(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         """Return the expected response of every row, by the model at the penalty `s`.
 
-        `s` is "min", "1se" or a number, as in `coef_at`; by default the estimator's own model.
+        `s` is "min", "1se" or a number, as in `coef_at`; by default the estimator's own model. A
+        model with an offset requires that of the rows.
         """
         return self.family.loss.mean(self._score(X, offset, s))
 
@@ -222,23 +227,8 @@ class FederatedEstimator(FittedSurface):
     def _to_document(self, target: str | None = None) -> ModelDocument:
         if self._stored is not None:
             return self._stored
-        schema = self.schema_ or self._describe_columns()
-        columns = {column.name for column in schema.columns}
-        given = {} if target is None else {"target": target}
-        response = {k: name for k, name in self._response.items() if name not in columns} | given
-        named: dict[str, Any] = {"classes": self._name_classes(), **response}
-        schema = replace(schema, **named)
+        schema = describe(self, target)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
-
-    def _describe_columns(self) -> Schema:
-        """Return the schema of a table of numbers."""
-        event = "event" if "event" in self.family.roles else None
-        return Schema(
-            "time" if event else "y",
-            tuple(Column(str(name), "number") for name in self.model_.columns),
-            family=self.family.name,
-            event=event,
-        )
 
     def _name_classes(self) -> tuple[str, ...]:
         """Return the texts of two classes, the modelled one last, if they are not 0 and 1."""
@@ -311,7 +301,10 @@ class FederatedEstimator(FittedSurface):
     def _score(self, X: Any, offset: Any = None, s: float | str | None = None) -> Array:
         check_is_fitted(self)
         if self.schema_ is not None and self.schema_.formula is not None:
+            offset = take_column(X, offset) if isinstance(offset, str) else offset
             X = take_columns(X, [column.name for column in self.schema_.columns])
+        if offset is None and self._has_offset:
+            raise FedLassoError("the model was fitted with an offset; give offset, or zeros")
         self._check_names(X)
         if self.schema_ is None:
             X = self._check_array(X, reset=False)

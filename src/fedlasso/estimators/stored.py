@@ -62,6 +62,7 @@ def _restore(model: FederatedEstimator, document: ModelDocument) -> None:
     model.schema_ = None if plain else schema
     model.formula_ = None if schema.formula is None else f"~ {schema.formula.text}"
     model._source = {}
+    model._has_offset = schema.offset is not None
     model.columns_ = names
     model.n_features_in_ = len(schema.columns)
     if names != tuple(f"x{k}" for k in range(len(names))):

@@ -1,6 +1,6 @@
 """FederatedCoxLasso, the scikit-learn estimator for survival times."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,11 @@ from fedlasso.families import Family
 from fedlasso.families.cox import Cox
 from fedlasso.federation import Federation
 from fedlasso.fitting.examination.measures import find_concordance
+from fedlasso.models import ModelDocument
+from fedlasso.models.document import Baselines
 from fedlasso.numerics import Array
 from fedlasso.sites import BaselineAt, Viewed
+from fedlasso.tables import Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -74,10 +77,10 @@ class FederatedCoxLasso(FederatedEstimator):
             risk = np.exp(self._score(X, offset))
         return np.asarray(np.exp(-np.outer(risk, baselines[str(site)])))
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, offset: Any = None) -> float:
         """Return the concordance index: how often the row at higher risk has its event first."""
         times, events = read_survival(y)
-        return find_concordance(times, events, self.predict(X))
+        return find_concordance(times, events, self.predict(X, offset))
 
     def _check(self, X: Any, y: Any) -> tuple[Any, dict[str, Array]]:
         if y is None:
@@ -100,6 +103,20 @@ class FederatedCoxLasso(FederatedEstimator):
             view = Viewed(federation, self.model_.view)
             request = BaselineAt(self.model_.fit.coefficients, self.event_times_)
             self.baselines_ = {reply.site: reply.hazard for reply in view.ask(request)}
+
+    def _to_document(self, target: str | None = None) -> ModelDocument:
+        document = super()._to_document(target)
+        if not self.fit_baseline_model:
+            return document
+        hazards = {site: tuple(own.tolist()) for site, own in self.baselines_.items()}
+        return replace(document, baselines=Baselines(tuple(self.event_times_.tolist()), hazards))
+
+    def _restore_response(self, schema: Schema) -> None:
+        assert self._stored is not None
+        if (found := self._stored.baselines) is not None:
+            self.fit_baseline_model = True
+            self.event_times_ = np.array(found.times)
+            self.baselines_ = {site: np.array(own) for site, own in found.hazards.items()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

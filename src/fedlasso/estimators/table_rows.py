@@ -98,6 +98,8 @@ class TableRows:
         for role, what in (("weights", "sample_weight"), ("offset", "offset")):
             if extra[role] is not None:
                 roles[role] = one_per_row(what, extra[role], rows)
+        for what, given in (("sites", sites), ("clusters", extra["cluster"])):
+            _refuse_name(what, given)
         if extra["cluster"] is not None:
             roles["cluster"] = _labels("clusters", np.asarray(extra["cluster"]), rows)
         if sites is not None:
@@ -177,6 +179,7 @@ def _name(role: str) -> str:
 
 
 def one_per_row(what: str, values: Any, rows: int) -> Array:
+    _refuse_name(what, values)
     numbers: Array = check_array(
         values, ensure_2d=False, dtype=np.float64, input_name=what, ensure_min_samples=0
     )
@@ -185,6 +188,12 @@ def one_per_row(what: str, values: Any, rows: int) -> Array:
             f"{what} has shape {numbers.shape} but X has {rows} rows; give one number per row"
         )
     return numbers
+
+
+def _refuse_name(what: str, values: Any) -> None:
+    if isinstance(values, str):
+        remedy = "give one value per row; names of columns are for fits with a formula"
+        raise FedLassoError(f"{what} is {values!r}; {remedy}")
 
 
 def _labels(what: str, labels: Any, rows: int) -> Any:

@@ -271,9 +271,11 @@ def finish(
 ) -> Fit:
     """Complete the fit of a search to all rows at a penalty: by Newton, where it offers that."""
     penalty = search.form.at(strength)
+    if not penalty.offers("thresholds"):
+        search.complete(strength)
+    search.refine(strength)
     if penalty.offers("thresholds"):
         return fit_any_loss(view, penalty, uploads, tol, search.state(strength), sizes)
-    search.complete(strength)
     point = search.whole.best(penalty)
     return Fit(
         problem=replace(search.whole.problem, penalty=penalty),
@@ -322,8 +324,7 @@ def search_and_fit(
     search = JointSearch.open(
         context.standardiser, splits, context.form, budget, tol, settings.rule_in_force
     )
-    used = [split.name for split in search.splits]
-    judged_on = _count_splits(context, splits, used, judged_on)
+    judged_on = _count_splits(context, splits, [own.name for own in search.splits], judged_on)
     curve = search.find_curve()
     known = search if settings.procedure is None else None
     return fit_at(context, curve.lam, curve, plan, judged_on, known)

@@ -13,7 +13,7 @@ from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
-from fedlasso.fitting.result import Status, Tuned
+from fedlasso.fitting.result import AtPenalty, Status, Tuned
 from fedlasso.fitting.settings import Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
@@ -131,11 +131,15 @@ def make_document(
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
+        nzero: list[int | None] = [None] * len(found.penalties)
+        if near and isinstance(fit.reason, AtPenalty) and model.penalty == found.lam:
+            nzero[found.chosen] = on.size
         exact = exact or path_by_moments(model)
         if exact is not None and np.array_equal(exact.penalties, found.penalties):
             B = (exact.coefficients.T * scale).T
             path = CoefficientPath.largest(found.penalties, B, model.columns)
             ratio = tuple(exact.dev_ratio.tolist())
+            nzero = exact.nzero.tolist()
             path = replace(path, nzero=tuple(exact.nzero.tolist()), dev_ratio=ratio)
         curve = doc.ErrorCurve(
             path.penalties,
@@ -143,6 +147,7 @@ def make_document(
             tuple(map(number_or_none, validation.se)),
             tuple(validation.active.tolist()),
             found.chosen,
+            tuple(nzero),
         )
     return ModelDocument(
         schema=schema,

@@ -29,8 +29,9 @@ def _curve(document: ModelDocument) -> str:
         return ""
     error_name = document.settings.response_family.error_name
     chart = draw_svg(lambda ax: plot_cv(curve, error_name, ax), "Cross-validation curve")
+    known = curve.nzero[curve.chosen] if curve.nzero else None
     # Over several splits the count is a mean.
-    active = f"{curve.active[curve.chosen]:.3g}"
+    active = f"{curve.active[curve.chosen] if known is None else known:.3g}"
     mean = "" if float(active).is_integer() else " on average over the folds"
     count = len(document.coefficients)
     also = "as many as this model" if active == f"{count}" else f"and this model has {count}"

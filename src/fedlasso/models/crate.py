@@ -27,6 +27,7 @@ CONTENTS = {
     "costs.csv": "Messages and bytes of each site",
     "table1.csv": "Table 1: the columns by site",
     "plan.json": "Options of the fit, and where the sites are",
+    "audit.json": "The comparison with the sites' audits",
 }
 MEDIA = {"csv": "text/csv", "html": "text/html", "json": "application/json"}
 # The records are not in the folder, so neither is their licence.

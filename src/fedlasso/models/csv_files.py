@@ -35,7 +35,8 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
         chosen = ["chosen" * (k == curve.chosen) for k in range(len(curve.mse))]
         marks = [" ".join(filter(None, own)) for own in zip(marks, one_se, chosen, strict=True)]
         head = ["lambda", "cvm", "cvsd", "nzero", "mark"]
-        columns = (curve.penalties, curve.mse, curve.se, curve.active, marks)
+        nzero = curve.nzero or [None] * len(curve.mse)
+        columns = (curve.penalties, curve.mse, curve.se, nzero, marks)
         tables["curve"] = [head, *zip(*columns, strict=True)]
     if path := document.path:
         own: list[Sequence[Any]] = [path.penalties]

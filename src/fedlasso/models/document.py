@@ -83,13 +83,24 @@ class SiteTraffic:
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """Pooled held-out error along the penalties, and the index of the chosen one."""
+    """Pooled held-out error along the penalties, and the index of the chosen one.
+
+    `active` are mean numbers of columns of the fits without held-out rows, and `nzero` those of the
+    fits to all rows, as in glmnet, None where that is not known.
+    """
 
     penalties: tuple[float, ...]
     mse: tuple[float, ...]
     se: tuple[float | None, ...]
     active: tuple[float, ...]
     chosen: int
+    nzero: tuple[int | None, ...] = ()
+
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """Numbers of columns of the fits to all rows, if all of them are known."""
+        known = tuple(count for count in self.nzero if count is not None)
+        return known if len(known) == len(self.penalties) else None
 
     @property
     def minimum(self) -> int:
@@ -124,6 +135,14 @@ class Revealed:
 
     fit: tuple[str, ...]
     card: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Each site's cumulative baseline hazard at the times of all events."""
+
+    times: tuple[float, ...]
+    hazards: dict[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +193,7 @@ class ModelDocument:
     warnings: tuple[str, ...] | None = None
     l1_ratio: float | None = None
     penalty_factors: dict[str, float] | None = None
+    baselines: Baselines | None = None
 
     def __post_init__(self) -> None:
         known = set(self.schema.encoded)

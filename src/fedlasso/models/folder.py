@@ -138,7 +138,8 @@ def write_model(folder: Path, document: ModelDocument, about: About | None = Non
     about = about or About()
     files = {name: text.encode() for name, text in csv_files(document).items()}
     files["card.html"] = draw_card(document, about).encode()
-    files[CRATE] = describe_crate([*files, "model.json"], document, about)
+    before = [name for name in (PLAN, "audit.json") if (folder / name).exists()]
+    files[CRATE] = describe_crate([*files, *before, "model.json"], document, about)
     for name, content in files.items():
         write_atomically(folder / name, content, private=True)
     write_atomically(folder / "model.json", document.to_json(), private=True)

@@ -49,6 +49,11 @@ class ColumnEstimate:
     sites: tuple[SiteEstimate, ...] = ()
 
     @property
+    def statistic(self) -> float | None:
+        """The estimate by its standard error, which the p-value is of; a posterior has none."""
+        return None if self.probability is not None or not self.error else self.value / self.error
+
+    @property
     def interval_name(self) -> str:
         return "confidence interval" if self.probability is None else "credible interval"
 

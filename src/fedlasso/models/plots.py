@@ -1,6 +1,7 @@
 """Plots of a model, each on matplotlib axes of its own or on given ones.
 
-matplotlib is imported only when something is drawn. Numbers that are not finite are left out.
+matplotlib is imported only when something is drawn. Numbers that are not finite are left out. A
+given figure without a layout engine gets the constrained one, so that no label is cut off.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ LARGEST_LOG = math.log(1000.0)
 def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None) -> Axes:
     """Plot the held-out error against the penalty, as glmnet does.
 
-    Bars are one standard error, counts along the top the nonzero coefficients; dotted lines are
-    the penalty of least error (min) and the largest within one standard error of it (1se).
+    Bars are one standard error, counts along the top the nonzero coefficients, of the fits to all
+    rows where all of these are known; dotted lines are the penalty of least error (min) and the
+    largest within one standard error of it (1se).
     """
     ax = _axes(ax)
     se = [value or 0.0 for value in curve.se]
@@ -74,10 +76,12 @@ def plot_cv(curve: ErrorCurve, error_name: str = "error", ax: Axes | None = None
         )  # fmt: skip
     shown = _spread_out(curve.penalties)
     top = ax.secondary_xaxis("top")
-    texts = [f"{curve.active[k]:.3g}" for k in shown]
+    counts = curve.counts
+    texts = [f"{(counts or curve.active)[k]:.3g}" for k in shown]
     top.set_xticks([curve.penalties[k] for k in shown], texts)
     top.set_xticks([], minor=True)
-    top.set_xlabel("nonzero coefficients")
+    without = "" if counts else ", mean without held-out rows"
+    top.set_xlabel(f"nonzero coefficients{without}")
     return ax
 
 
@@ -189,7 +193,8 @@ def plot_survival(found: Assessment, ax: Axes | None = None) -> Axes:
     colours = [COLOURS[k] for k in (2, 4, 1)]
     last = 0.0
     for curve, colour in zip(found.curves, colours, strict=False):
-        ax.step(curve.times, curve.shares, where="post", color=colour, lw=1.6)
+        name = shorten(curve.name)
+        ax.step(curve.times, curve.shares, where="post", color=colour, lw=1.6, label=name)
         if curve.low and curve.high:
             band: Any = {"step": "post", "color": colour, "alpha": 0.13, "lw": 0}
             ax.fill_between(curve.times, curve.low, curve.high, **band)
@@ -197,6 +202,7 @@ def plot_survival(found: Assessment, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, last)
     ax.set_ylim(0, 1.02)
     ax.set_ylabel("proportion event-free")
+    ax.legend(frameon=False, fontsize=9)
     ax.set_xlabel("time")
     ticks = [tick for tick in ax.get_xticks() if 0 <= tick <= last]
     ax.set_xticks(ticks)
@@ -232,12 +238,17 @@ def _spread_out(penalties: Sequence[float]) -> list[int]:
     return shown
 
 
-def _axes(ax: Axes | None) -> Axes:
+def _axes(ax: Any) -> Axes:
+    """Return axes, new ones if none are given, in a layout that leaves room for their labels."""
     if ax is None:
         from matplotlib import pyplot
 
         _, ax = pyplot.subplots(layout="constrained")
-    return ax
+    figure = ax.figure.figure
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    new: Axes = ax
+    return new
 
 
 def _penalty_axis(ax: Any, penalties: Sequence[float]) -> None:

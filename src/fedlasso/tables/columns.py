@@ -85,12 +85,18 @@ class Schema(Outcome):
         return replace(self, formula=resolve_formula(text, self.columns, knots))
 
     def encode_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns of X for names, of a text column or of one level, ``ward=west``."""
+        """Return the columns of X for names, of a text column or of one level, ``ward=west``.
+
+        A term of a formula may also have other spaces, or be named by its only variable.
+        """
         known: dict[str, tuple[str, ...]] = {name: (name,) for name in self.encoded}
         if self.formula is None:
             known |= {column.name: column.encoded for column in self.columns}
         else:
             known |= self.formula.terms
+            known = self.formula.by_variable | known
+        spaceless = {name.replace(" ", ""): name for name in known}
+        names = [own if own in known else spaceless.get(own.replace(" ", ""), own) for own in names]
         for name in names:
             if name not in known:
                 near = get_close_matches(name, known, n=1)

@@ -7,6 +7,7 @@ knots that were given. Whatever needs other rows, such as ``scale(age)``, is ref
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +31,8 @@ REMEDIES = {
     "cs": "use ns with knots",
     "cc": "use ns with knots",
 }
+# A dot of its own, for all other columns.
+_DOT = re.compile(r"(?<![\w.)`])\.(?![\w.(`])")
 _NODES = (
     ast.Expression, ast.Call, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator,
     ast.unaryop, ast.Load, ast.Attribute, ast.keyword, ast.Tuple, ast.List,
@@ -48,6 +51,15 @@ class FormulaTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     def names(self) -> tuple[str, ...]:
         """Names of the derived columns."""
         return tuple(name for own in self.terms.values() for name in own)
+
+    @property
+    def by_variable(self) -> dict[str, tuple[str, ...]]:
+        """Columns of terms by the variable that they are of, if no other term is of it alone."""
+        found: dict[str, list[str]] = {}
+        for term in self.terms:
+            if (variable := _variable_of(term)) is not None:
+                found.setdefault(variable, []).append(term)
+        return {name: self.terms[own[0]] for name, own in found.items() if len(own) == 1}
 
 
 @dataclass(frozen=True)
@@ -72,12 +84,27 @@ def _formulaic() -> Any:
     return formulaic
 
 
+def expand_dot(text: str, names: Sequence[str]) -> str:
+    """Return a formula with a dot on its right side replaced by all columns but the response."""
+    left, tilde, right = text.partition("~")
+    if not _DOT.search(right):
+        return text
+    response = _read_left(left.strip()).values()
+    others = [f"`{name}`" for name in names if name not in response]
+    others = [name if not name[1:-1].isidentifier() else name[1:-1] for name in others]
+    return left + tilde + _DOT.sub(f"({' + '.join(others)})", right)
+
+
 def parse_formula(text: str) -> ParsedFormula:
     """Return the parts of a formula; refuse what sites cannot compute from single rows."""
     formulaic = _formulaic()
     left, tilde, right = text.partition("~")
     if not tilde or not left.strip() or not right.strip():
         raise FedLassoError(f"the formula {text!r} lacks a side; write response ~ columns")
+    if _DOT.search(right):
+        what = "has a dot, which stands for all other columns of a data frame in Python"
+        remedy = "name the columns, or give the response as the target, without a formula"
+        raise FedLassoError(f"the formula {text!r} {what}; {remedy}")
     try:
         terms = formulaic.Formula(right)
     except Exception as error:
@@ -133,9 +160,13 @@ def _check(expression: str, columns: dict[str, None], codes: dict[str, None]) ->
         if isinstance(node, ast.Call):
             name = _called(node)
             called |= {id(own) for own in ast.walk(node.func)}
+            if name == "offset":
+                remedy = "give a column with these values by the option offset"
+                raise FedLassoError(f"{expression} in the formula is no term; {remedy}")
             if name not in (*ROW_FUNCTIONS, "I", "C", "ns"):
                 remedy = REMEDIES.get(name, f"use {', '.join(ROW_FUNCTIONS)}, I, C or ns")
-                raise FedLassoError(f"{expression} in the formula {HELD}; {remedy}")
+                why = HELD if name in REMEDIES else "is no function of one row that sites know"
+                raise FedLassoError(f"{expression} in the formula {why}; {remedy}")
             if name in ("C", "ns"):
                 if node is not tree:
                     raise FedLassoError(f"{expression} in the formula: {name}() stands alone")
@@ -144,6 +175,19 @@ def _check(expression: str, columns: dict[str, None], codes: dict[str, None]) ->
                 codes[_read_column(node, expression)] = None
         elif isinstance(node, ast.Name) and id(node) not in called:
             columns[node.id] = None
+
+
+def _variable_of(term: str) -> str | None:
+    """Return the only variable of a term, such as ward of C(ward); None for an interaction."""
+    try:
+        tree = ast.parse(term, mode="eval")
+    except SyntaxError:
+        return None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {id(own) for call in calls for own in ast.walk(call.func)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if id(node) not in called}
+    return own.pop() if len(own) == 1 else None
 
 
 def _called(call: ast.Call) -> str:
