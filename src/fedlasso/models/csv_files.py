@@ -5,7 +5,7 @@ from typing import Any
 
 from fedlasso.csv_text import write_csv
 from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
-from fedlasso.models.card_performance import ALL
+from fedlasso.fitting.examination.comparison import ALL_SITES
 from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
 from fedlasso.models.table_one_cells import write_table_csv
@@ -85,8 +85,9 @@ def _assessment(document: ModelDocument) -> dict[str, _Table]:
     if found is None:
         return {}
     whole = SiteAssessment(
-        name=ALL,
+        name=ALL_SITES,
         rows=found.rows,
+        error=found.error,
         explained=found.explained,
         auroc=found.auroc,
         calibration=found.calibration,
