@@ -125,6 +125,24 @@ def test_a_linear_model_is_assessed_on_all_rows_by_nested_models() -> None:
         assert value_of(site.error) == pytest.approx(errors.mean(), rel=1e-6)
 
 
+def test_weighted_rows_have_their_mean_error_without_an_interval() -> None:
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, 80) * np.repeat([1.0, 4.0], 40)
+    X = np.random.default_rng(0).standard_normal((80, P))
+    y = X @ EFFECTS + np.repeat([0.0, 3.0], 40)
+    sites = [
+        Site(name, X[own], y[own], weights=weights[own], raw=True)
+        for name, own in (("one", slice(0, 40)), ("two", slice(40, 80)))
+    ]
+    ledger = Ledger(InProcess(sites))
+    model = fit_model(ledger, Settings(penalty=0.05))
+    found = assess_again(ledger, model)
+    errors = [value_of(site.error) for site in found.sites]
+    sums = [weights[:40].sum(), weights[40:].sum()]
+    assert found.error is not None
+    assert found.error.value == pytest.approx(np.average(errors, weights=sums))
+    assert found.error.low is None
+
+
 @pytest.mark.standard
 def test_means_of_calibration_groups_are_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nearly separable classes: predictions are near zero and one, and cells are rounded.

@@ -42,42 +42,90 @@ class Records:
             slope[own] = risk * np.cumsum(events / at_risk) - events
         return value / n, slope / n
 
-    def fit(self, penalty: float) -> tuple[Numbers, float]:
-        """The Lasso of standardised columns, as coefficients per unit and an intercept."""
+    def fit(self, penalty: float, effects: bool = False) -> tuple[Numbers, float]:
+        """The Lasso of standardised columns, as coefficients per unit and an intercept.
+
+        With `effects` every site has an intercept of its own, and their mean over rows is returned.
+        """
         mean, sd = self.X.mean(axis=0), self.X.std(axis=0)
         Z = (self.X - mean) / sd
         p = Z.shape[1]
         free = self.family != "cox"
+        site = np.unique(self.site, return_inverse=True)[1] if effects else np.zeros(len(Z), int)
+        sites = int(site.max()) + 1
 
         def objective(at: Numbers) -> tuple[float, Numbers]:
             b = at[:p] - at[p : 2 * p]
-            value, slope = self.loss(Z @ b + free * at[-1])
+            value, slope = self.loss(Z @ b + free * at[2 * p :][site])
             g = Z.T @ slope
             total = value + penalty * float(at[: 2 * p].sum())
-            return total, np.concatenate([g + penalty, penalty - g, [free * slope.sum()]])
+            shifts = free * np.bincount(site, slope, sites)
+            return total, np.concatenate([g + penalty, penalty - g, shifts])
 
-        bounds = [(0.0, None)] * (2 * p) + [(None, None)]
-        start = np.zeros(2 * p + 1)
+        bounds = [(0.0, None)] * (2 * p) + [(None, None)] * sites
+        start = np.zeros(2 * p + sites)
         options = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-10}
         found = minimize(
             objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
         b = (found.x[:p] - found.x[p : 2 * p]) / sd
-        return b, float(found.x[-1] - mean @ b)
+        return b, float(found.x[2 * p :][site].mean() - mean @ b)
 
-    def recalibrate(self, eta: Numbers) -> tuple[float, float]:
-        """The calibration in the large, and the calibration slope."""
+    def means(self, eta: Numbers) -> Numbers:
+        """The predicted means."""
+        means = {"linear": np.positive, "binomial": expit, "poisson": np.exp}
+        return np.asarray(means[self.family](eta))
 
-        def both(at: Numbers) -> tuple[float, Numbers]:
-            value, slope = self.loss(at[0] + at[1] * eta)
-            return value, np.array([slope.sum(), slope @ eta])
+    def curvature(self, V: Numbers, at: Numbers) -> Numbers:
+        """The second derivatives of the negative log-likelihood in coefficients of columns."""
+        half = 1e-4 / np.maximum(np.abs(V).max(axis=0), 1e-12)
+        slopes = []
+        for step in np.diag(half):
+            ends = [V.T @ self.loss(V @ (at + sign * step))[1] for sign in (1, -1)]
+            slopes.append((ends[0] - ends[1]) * len(self.y) / (2 * step.sum()))
+        H = np.array(slopes)
+        return np.asarray((H + H.T) / 2)
 
-        def large(at: Numbers) -> tuple[float, Numbers]:
-            value, slope = self.loss(at[0] + eta)
-            return value, np.array([slope.sum()])
+    def estimate_unpenalised(self) -> tuple[Numbers, Numbers]:
+        """Coefficients without a penalty, and their variances."""
+        b, intercept = self.fit(0.0)
+        V = np.column_stack([self.X, np.ones(len(self.y))])
+        at = np.append(b, intercept)
+        if self.family == "cox":
+            V, at = self.X, b
+        variances = np.diagonal(np.linalg.inv(self.curvature(V, at)))[: len(b)]
+        if self.family == "linear":
+            variances = variances * self.deviance(V @ at) * len(self.y) / (len(self.y) - len(at))
+        return b, variances
 
-        slope = minimize(both, np.array([0.0, 1.0]), jac=True, tol=1e-12).x[1]
-        return float(minimize(large, np.zeros(1), jac=True, tol=1e-12).x[0]), float(slope)
+    def recalibrate(self, eta: Numbers) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The calibration in the large and the calibration slope, each with its standard error."""
+        V = np.column_stack([np.ones(len(eta)), eta / eta.std()])
+
+        def fit(free: Numbers, offset: Numbers) -> Numbers:
+            def objective(at: Numbers) -> tuple[float, Numbers]:
+                value, slope = self.loss(free @ at / scale + offset)
+                return value / scale**2, free.T @ slope / scale / scale**2
+
+            scale = 1 / self.y.std() if self.family == "linear" else 1.0
+            start = np.zeros(free.shape[1])
+            found = minimize(objective, start, jac=True, tol=1e-14, method="BFGS")
+            return np.asarray(found.x / scale)
+
+        both = fit(V, np.zeros(len(eta)))
+        (large,) = fit(V[:, :1], eta)
+        dispersion = 1.0
+        if self.family != "binomial":
+            dispersion = self.deviance(V @ both)
+        if self.family == "poisson":
+            # That of the predictions as they are.
+            dispersion = max(self.deviance(eta), 1.0)
+        centred = Records(self.family, V, self.y, self.events, self.site)
+        variances = np.diagonal(np.linalg.inv(centred.curvature(V, both)))
+        moved = np.column_stack([np.ones(len(eta)), eta])
+        info = centred.curvature(moved, np.array([large, 1.0]))[0, 0]
+        slope = both[1] / eta.std(), float(np.sqrt(dispersion * variances[1])) / eta.std()
+        return (float(large), float(np.sqrt(dispersion / info))), slope
 
     def deviance(self, eta: Numbers) -> float:
         """Mean squared error, or the deviance per row."""

@@ -163,6 +163,8 @@ class Reply(Message):
 
 
 R = TypeVar("R", bound=Reply)
+# Errors of any family in the words of a disclosure.
+ERRORS = "squared errors or deviances"
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,10 @@ class Disclosure:
     compares: bool = False
     batches: bool = False
     moments: bool = False
+
+    def with_errors(self, name: str) -> str:
+        """Return what a question reveals where errors have the name of one family's measure."""
+        return self.reveals.replace(ERRORS, name)
 
 
 class Request(Message, Generic[R]):

@@ -6,11 +6,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedlasso.families import Family
 from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.exact_path import ExactPath, path_by_moments
+from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import examine, expect_error
+from fedlasso.fitting.examination.intervals import Z, half_width
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
 from fedlasso.fitting.result import AtPenalty, Status, Tuned
@@ -32,17 +35,22 @@ SAME_MODEL = 1e-3
 class _Recorded(Around):
     """A federation that records what the requests it forwards disclose."""
 
-    def __init__(self, inner: Federation) -> None:
+    def __init__(self, inner: Federation, family: Family) -> None:
         super().__init__(inner)
         self.revealed: dict[str, None] = {}
+        self.errors = "squared errors" if family.quadratic else f"{family.error}s"
 
     def replies(self, request: Request[R]) -> tuple[R, ...]:
-        self.revealed[request.discloses.reveals] = None
+        self._record(request)
         return self.inner.replies(request)
 
     def replies_together(self, requests: Sequence[Request[Any]]) -> tuple[tuple[Reply, ...], ...]:
-        self.revealed |= {request.discloses.reveals: None for request in requests}
+        for request in requests:
+            self._record(request)
         return self.inner.replies_together(requests)
+
+    def _record(self, request: Request[Any]) -> None:
+        self.revealed[request.discloses.with_errors(self.errors)] = None
 
 
 @one_thread()
@@ -63,7 +71,7 @@ def make_model(
     a site's refusal of that instead of raising it. `leaks` are warnings of columns by name.
     `notify` is called after each stage.
     """
-    recorded = _Recorded(federation)
+    recorded = _Recorded(federation, settings.response_family)
     settings = encode_settings(settings, schema)
     model = fit_model(recorded, settings, notify)
     document = make_document(model, schema, missing)
@@ -74,10 +82,9 @@ def make_model(
         validation = nested.validation
         error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
     document = replace(document, error=error)
-    warnings = (*warn_of_leak(document, leaks), *warn_of_fit(model, schema.target))
-    document = replace(document, warnings=warnings)
+    examined: list[str] = []
     if compare:
-        recorded = _Recorded(federation)
+        recorded = _Recorded(federation, settings.response_family)
         ledger = metered(recorded)
         before = ledger.costs
         ledger = separate_sites(ledger, bool(model.settings.site_effects), None)
@@ -87,14 +94,18 @@ def make_model(
         if found.table is not None:
             values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
-        values["warnings"] = (*warnings, *warn_of_examination(model, found))
+        if found.assessment is not None and _is_near(model):
+            chosen = nested is not None and nested.models is not None
+            values["error"] = _assessed_error(document, found.assessment, chosen)
+        examined = warn_of_examination(model, found)
         costs = ledger.costs - before
         values["examination_sent"] = {site: costs.total(None, site).upload for site in costs.sites}
         values["examination_trips"] = costs.trips
         document = replace(document, **values)
         revealed = replace(revealed, card=tuple(recorded.revealed))
         notify("examined for its card")
-    return replace(document, revealed=revealed)
+    warnings = (*warn_of_leak(document, leaks), *warn_of_fit(model, schema.target), *examined)
+    return replace(document, revealed=revealed, warnings=warnings)
 
 
 def make_document(
@@ -125,14 +136,12 @@ def make_document(
     if fit.curve is not None:
         found = fit.curve
         validation = found.validation
-        near = fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
-        if near and not model.discovers:
-            # A fit far from the path's Lasso does not have its held-out error.
+        if _is_near(model):
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
         nzero: list[int | None] = [None] * len(found.penalties)
-        if near and isinstance(fit.reason, AtPenalty) and model.penalty == found.lam:
+        if _is_near(model) and isinstance(fit.reason, AtPenalty) and model.penalty == found.lam:
             nzero[found.chosen] = on.size
         exact = exact or path_by_moments(model)
         if exact is not None and np.array_equal(exact.penalties, found.penalties):
@@ -188,6 +197,34 @@ def make_document(
         penalty_factors=model.penalty_factors,
         positive=schema.classes[1] if schema.classes else None,
     )
+
+
+def _is_near(model: Model) -> bool:
+    """Return whether models of folds are like this one: that of discoveries has other columns.
+
+    A fit far from the path's Lasso does not have its held-out error.
+    """
+    fit = model.fit
+    assert fit.certificate is not None
+    near = fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
+    return near and not model.discovers
+
+
+def _assessed_error(
+    document: ModelDocument, found: Assessment, chosen: bool
+) -> doc.ExpectedError | None:
+    """Return the error of an assessment, so that card, terminal and files have one definition.
+
+    `chosen` if its models were chosen without their fold, and not only fitted.
+    """
+    if found.error is None:
+        return document.error
+    half = half_width(found.error)
+    se = None if half is None else half / Z
+    explained = None if found.explained is None else found.explained.value
+    fitted = doc.GIVEN if document.curve is None else doc.CHOSE
+    rows = doc.NESTED if chosen else fitted
+    return doc.ExpectedError(found.error.value, se, explained, rows)
 
 
 def _expected_error(model: Model, mse: float, se: float, rows: str) -> doc.ExpectedError:

@@ -12,7 +12,7 @@ from fedlasso.models.card_participants import draw_participants
 from fedlasso.models.card_performance import draw_performance, headline
 from fedlasso.models.card_tripod import draw_checklist
 from fedlasso.models.document import SENT, ModelDocument
-from fedlasso.models.numbers import bytes_of, capital, counted, ratio_of, with_error
+from fedlasso.models.numbers import bytes_of, capital, counted, ratio_of
 from fedlasso.models.svg import NO_CHARTS, can_draw
 
 _KINDS = {
@@ -69,7 +69,7 @@ def _lead(document: ModelDocument) -> str:
     facts = headline(document)
     if error := document.error:
         family = document.settings.response_family
-        facts[capital(family.error_name)] = with_error(error.mse, error.se)
+        facts[capital(family.error_name)] = document.error_text()
         explained = capital(_explained(document))
         if error.r2 is not None and explained not in facts:
             facts[explained] = f"{error.r2:.3f}"

@@ -7,14 +7,19 @@ from fedlasso.fitting.examination.comparison import (
     OWN_COLUMNS,
     THIS_MODEL,
     ComparedModel,
-    SiteError,
-    pool_error,
+    held_out_errors,
+    training_errors,
 )
 from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.numbers import bytes_of, number, percent, with_error
 from fedlasso.models.plots import LABELLED, plot_cv, plot_path
 from fedlasso.models.svg import draw_svg
+
+OF_RISK_SETS = (
+    "Risk sets are those of all rows of a site, so the deviance grows with its number of rows, and "
+    "sites of other sizes are not comparable."
+)
 
 
 def draw_evidence(document: ModelDocument) -> str:
@@ -42,6 +47,11 @@ def _curve(document: ModelDocument) -> str:
         f"(1se, λ = {curve.penalties[curve.one_se]:.4g}). At the chosen penalty the Lasso has "
         f"{active} column{'s' * (active != '1')}{mean}, {also}."
     )
+    if not document.settings.response_family.intercept:
+        note += (
+            " Risk sets are those of a fold's rows at a site, so the deviance is below that over "
+            "all rows of a site."
+        )
     return html.section("Cross-validation", note, chart)
 
 
@@ -67,20 +77,27 @@ def _path(document: ModelDocument) -> str:
 
 def _site_errors(document: ModelDocument) -> str:
     title = "Error per site"
-    errors = document.site_errors
+    held_out = held_out_errors(document.assessment)
+    errors = held_out or training_errors(document.site_errors)
     if not errors:
         return html.left_out(title, document.no_site_errors)
-    pooled = pool_error(errors)
-    everywhere = SiteError("all sites", sum(error.rows for error in errors), pooled)
+    pooled = errors[-1].mse
     family = document.settings.response_family
     cells = []
-    for error in (*errors, everywhere):
+    for error in errors:
         root = [number(math.sqrt(error.mse), 4)] if family.quadratic else []
-        times = f"{error.mse / pooled:.2f}" if pooled > 0 else "–"
-        cells.append([error.name, f"{error.rows:,}", number(error.mse, 4), *root, times])
-    head = ["site", "rows", family.error_name, *["RMSE"] * family.quadratic, "ratio to all sites"]
-    note = "On the training rows; new rows have larger errors. A high ratio means a bad fit there."
-    return html.section(title, note, html.text_table(head, cells, own=len(errors)))
+        times = [f"{error.mse / pooled:.2f}" if pooled > 0 else "–"] if family.intercept else []
+        cells.append([error.name, f"{error.rows:,}", number(error.mse, 4), *root, *times])
+    head = ["site", "rows", family.error_name, *["RMSE"] * family.quadratic]
+    head += ["ratio to all sites"] * family.intercept
+    note = "On the training rows; errors on new rows are usually larger."
+    if held_out:
+        note = "On held-out rows, as in the section on predictive performance."
+    if family.intercept:
+        note += " A high ratio means a bad fit there."
+    else:
+        note += f" {OF_RISK_SETS}"
+    return html.section(title, note, html.text_table(head, cells, own=len(errors) - 1))
 
 
 def _comparison(document: ModelDocument) -> str:
@@ -96,7 +113,7 @@ def _comparison(document: ModelDocument) -> str:
     first = document.comparison[0]
     note = _comparison_note(document, first)
     if first.name != THIS_MODEL and (error := document.error):
-        expected = f"{with_error(error.mse, error.se)}, on {error.rows}"
+        expected = f"{document.error_text()}, on {error.rows}"
         note += escape(f" The expected error of this model itself is {expected}.")
     return html.section(title, note, html.text_table(head, cells, own=0))
 

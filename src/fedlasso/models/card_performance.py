@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 
 from fedlasso import html
 from fedlasso.fitting.examination.assessment import Assessment, Measure, SiteAssessment
+from fedlasso.fitting.examination.comparison import ALL_SITES
 from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.numbers import NO_BREAK, capital, interval_of, number
 from fedlasso.models.plots import plot_calibration, plot_roc, plot_survival
 from fedlasso.models.svg import SQUARE, WIDE, draw_svg
-
-ALL = "all sites"
 
 
 def headline(document: ModelDocument) -> dict[str, str]:
@@ -33,15 +32,15 @@ def draw_performance(document: ModelDocument) -> str:
     if found is None:
         return html.left_out(title, document.not_assessed)
     body = _charts(document, found)
-    rows = [_row(document, ALL, found.rows, _pool_errors(found), found)]
-    rows += [_row(document, site.name, site.rows, site.error, site) for site in found.sites]
+    rows = [_row(document, ALL_SITES, found)]
+    rows += [_row(document, site.name, site) for site in found.sites]
     body += _table(document, rows, own=0)
     if found.left_out:
         body += (
             "<h3>Leaving one site out</h3><p class='soft'>Each model was fitted without the site, "
             "and assessed on all of its rows: what to expect at a new site.</p>"
         )
-        rows = [_row(document, site.name, site.rows, site.error, site) for site in found.left_out]
+        rows = [_row(document, site.name, site) for site in found.left_out]
         body += _table(document, rows)
     note = f"{found.how} Measures with their 95% intervals."
     return html.section(title, escape(note), body)
@@ -61,34 +60,18 @@ def _measures(
     }
 
 
-def _row(
-    document: ModelDocument,
-    name: str,
-    rows: int,
-    error: Measure | None,
-    found: Assessment | SiteAssessment,
-) -> dict[str, str]:
+def _row(document: ModelDocument, name: str, found: Assessment | SiteAssessment) -> dict[str, str]:
     """Return a row of the table by its heads; a measure that is nowhere known has no column."""
-    cells = {"": name, "rows": f"{rows:,}" if rows else "–"}
+    cells = {"": name, "rows": f"{found.rows:,}" if found.rows else "–"}
     pairs = getattr(found, "pairs", None)
     cells["comparable pairs"] = "–" if pairs is None else f"{pairs:,}"
     cells |= {
         head: interval_of(read(found), digits)
         for head, (read, digits) in _measures(document).items()
     }
-    family = document.settings.response_family
-    # The deviance of a partial likelihood depends on the number of rows that it is taken over.
-    error = error if family.intercept else None
-    cells[family.error_name] = "–" if error is None else number(error.value, 4)
+    error_name = document.settings.response_family.error_name
+    cells[error_name] = "–" if found.error is None else number(found.error.value, 4)
     return cells
-
-
-def _pool_errors(found: Assessment) -> Measure | None:
-    """Return the mean error over the rows of all sites, if each has sent its own."""
-    errors = [(site.rows, site.error.value) for site in found.sites if site.error is not None]
-    if sum(rows for rows, _ in errors) != found.rows:
-        return None
-    return Measure(sum(rows * error for rows, error in errors) / found.rows)
 
 
 def _table(document: ModelDocument, rows: Sequence[dict[str, str]], own: int | None = None) -> str:
@@ -104,7 +87,7 @@ def _charts(document: ModelDocument, found: Assessment) -> str:
         parts.append(_titled(f"ROC curve{one}", f"AUROC {interval_of(found.auroc)}", chart))
     if len(found.groups) > 1:
         chart = draw_svg(lambda ax: plot_calibration(found, ax), "Calibration plot", SQUARE)
-        note = "mean responses with 95% intervals, in groups of the predicted risk at each site"
+        note = "mean responses with 95% intervals, in groups of the predicted response at each site"
         parts.append(_titled("Calibration", note, chart))
     if found.curves:
         size = (WIDE[0], WIDE[1] + 1.5)

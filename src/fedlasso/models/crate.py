@@ -21,7 +21,7 @@ CONTENTS = {
     "roc.csv": "Points of the ROC curve",
     "calibration.csv": "Points of the calibration plot",
     "survival.csv": "Points of the Kaplan-Meier curves",
-    "site_errors.csv": "Error of the model on each site's training rows",
+    "site_errors.csv": "Error of the model on each site's rows",
     "comparison.csv": "Comparison with each site's own fit and their average",
     "site_estimates.csv": "Estimates from each site's rows alone",
     "costs.csv": "Messages and bytes of each site",

@@ -5,7 +5,7 @@ from typing import Any
 
 from fedlasso.csv_text import write_csv
 from fedlasso.fitting.examination.assessment import Measure, SiteAssessment
-from fedlasso.models.card_performance import ALL
+from fedlasso.fitting.examination.comparison import ALL_SITES, held_out_errors, training_errors
 from fedlasso.models.document import Coefficient, ModelDocument
 from fedlasso.models.effects import Effect, effects_of
 from fedlasso.models.table_one_cells import write_table_csv
@@ -46,9 +46,11 @@ def csv_files(document: ModelDocument) -> dict[str, str]:
             own += [path.nzero, path.dev_ratio]
         tables["path"] = [[*head, *path.names], *zip(*own, *path.coefficients, strict=True)]
     tables |= _assessment(document)
-    if document.site_errors:
-        errors = [[error.name, error.rows, error.mse] for error in document.site_errors]
-        tables["site_errors"] = [["site", "rows", "error"], *errors]
+    held_out = held_out_errors(document.assessment)
+    if errors := held_out or training_errors(document.site_errors):
+        rows_of = "held out" if held_out else "training"
+        by_site = [[error.name, rows_of, error.rows, error.mse] for error in errors]
+        tables["site_errors"] = [["site", "rows_of", "rows", "error"], *by_site]
     if document.comparison:
         models = [[m.name, m.mse, m.se, m.active, m.above, m.sent] for m in document.comparison]
         head = ["model", "cvm", "cvsd", "nzero", "objective_above", "bytes_sent"]
@@ -123,8 +125,9 @@ def _assessment(document: ModelDocument) -> dict[str, _Table]:
     if found is None:
         return {}
     whole = SiteAssessment(
-        name=ALL,
+        name=ALL_SITES,
         rows=found.rows,
+        error=found.error,
         explained=found.explained,
         auroc=found.auroc,
         calibration=found.calibration,

@@ -22,7 +22,7 @@ from fedlasso.fitting.examination.table_one import TableOne
 from fedlasso.fitting.settings import Settings
 from fedlasso.governance.counting import fraction_of
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import bytes_of, counted, number, ratio_of
+from fedlasso.models.numbers import bytes_of, counted, number, ratio_of, with_error
 from fedlasso.numerics import Certificate
 from fedlasso.tables import Schema
 
@@ -33,6 +33,7 @@ MODEL_NAMES = ("group Lasso", "Lasso", "elastic net")
 # What round trips and bytes were for.
 SENT = ("for the fit", "for this card", "in all")
 # Rows on which an error was measured.
+GIVEN = "held-out rows (cross-validation)"
 CHOSE = "held-out rows that also chose the model (slightly optimistic)"
 NESTED = "held-out rows (nested cross-validation)"
 
@@ -120,7 +121,8 @@ class ErrorCurve:
 class ExpectedError:
     """Error expected on new rows, its standard error, and R^2 against the empty model.
 
-    `rows` describes the rows on which it was measured.
+    With an assessment these are its error over all rows and the deviance that it explains. `rows`
+    describes the rows on which it was measured.
     """
 
     mse: float
@@ -202,6 +204,22 @@ class ModelDocument:
                 raise ValueError(f"the coefficient of {row.name!r} belongs to no column")
         if self.missing == "mean" and len(self.means or ()) != len(known):
             raise ValueError(f"means has {len(self.means or ())} values for {len(known)} columns")
+
+    def error_text(self, interval: str = "") -> str:
+        """Return the expected error with its 95% interval, which a name may introduce, or ± one SE.
+
+        An assessment of other models than the expected error's has another error and interval.
+        """
+        error = self.error
+        if error is None:
+            return "–"
+        assessed = None if self.assessment is None else self.assessment.error
+        if assessed is None or assessed.low is None or assessed.high is None:
+            return with_error(error.mse, error.se)
+        if assessed.value != error.mse:
+            return with_error(error.mse, error.se)
+        ends = f"{number(assessed.low, 4)} to {number(assessed.high, 4)}"
+        return f"{number(error.mse, 4)} ({interval}{ends})"
 
     @property
     def most_sent(self) -> dict[str, int]:

@@ -49,15 +49,14 @@ def table_cells(table: TableOne) -> tuple[list[str], list[list[str]]]:
     heads = ["", *table.sites, "all sites"]
     pooled = table.columns[0].pooled
     rows = [["rows", *(f"{count:,}" for count in (*table.rows, pooled.rows))]]
-    if table.events is not None:
-        counts = zip((*table.events, sum(table.events)), (*table.rows, pooled.rows), strict=True)
-        rows.append(["events", *(_share(count, of) for count, of in counts)])
     for column in table.columns:
-        rows += _column_cells(column)
+        name, level = table.event or ("", None)
+        rows += _column_cells(column, level if name == column.name else None)
     return heads, rows
 
 
-def _column_cells(column: ColumnSummary) -> list[list[str]]:
+def _column_cells(column: ColumnSummary, event: str | None) -> list[list[str]]:
+    """Return the rows of a column; the level that is an event is marked."""
     parts = (*column.sites, column.pooled)
     if column.kind == "number":
         rows = [[f"{column.name}, mean (SD)", *map(_mean, parts)]]
@@ -66,7 +65,7 @@ def _column_cells(column: ColumnSummary) -> list[list[str]]:
         shown = range(int(column.levels == ("0", ONE)), len(column.levels))
         rows = [
             [
-                f"{column.name} = {column.levels[k]}",
+                f"{column.name} = {column.levels[k]}{' (event)' * (column.levels[k] == event)}",
                 *(_share(part.counts[k], part.filled) for part in parts),
             ]
             for k in shown

@@ -5,13 +5,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedlasso.families import warn_binary
-from fedlasso.fitting.examination.comparison import STABLE, SUBSAMPLES, name_alone, pool_error
+from fedlasso.fitting.examination.comparison import (
+    STABLE,
+    SUBSAMPLES,
+    held_out_errors,
+    name_alone,
+    training_errors,
+)
 from fedlasso.fitting.examination.examine import Examination
 from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import ModelDocument
 from fedlasso.models.inference_document import TrustDocument
-from fedlasso.models.numbers import counted, number, some_of, with_error
+from fedlasso.models.numbers import counted, number, some_of
 
 # Rows of a table on the terminal.
 TERMINAL_ROWS = 20
@@ -55,7 +61,7 @@ def describe_fit(document: ModelDocument) -> str:
     if error := document.error:
         family = settings.response_family
         explained = "" if error.r2 is None else f", {family.explained_name} {error.r2:.3f}"
-        value = with_error(error.mse, error.se)
+        value = document.error_text("95% interval ")
         lines.append(f"{family.error_name}: {value}{explained}, on {error.rows}")
     if document.trust is not None:
         lines += _trust_lines(document.trust)
@@ -205,13 +211,15 @@ def _is_binary(model: Model) -> bool:
 def warn_of_examination(model: Model, found: Examination) -> list[str]:
     """Return at which sites the model fits badly, and which columns are unstable or disputed."""
     warnings = []
-    if found.site_errors is not None:
-        pooled = pool_error(found.site_errors)
+    errors = held_out_errors(found.assessment) or training_errors(found.site_errors)
+    # Partial likelihoods of sites with other numbers of rows or events are not comparable.
+    if errors and model.settings.response_family.intercept:
+        *sites, everywhere = errors
         warnings += [
             f"site {error.name} disagrees: the common model's error there is "
-            f"{error.mse / pooled:.1f} times the error over all sites"
-            for error in found.site_errors
-            if error.mse > DISAGREES * pooled
+            f"{error.mse / everywhere.mse:.1f} times the error over all sites"
+            for error in sites
+            if error.mse > DISAGREES * everywhere.mse
         ]
     if found.shift is not None and found.shift < SURELY_SHIFTED:
         warnings.append(
@@ -221,9 +229,9 @@ def warn_of_examination(model: Model, found: Examination) -> list[str]:
     if found.comparison is not None:
         # The first compared model represents this one.
         common = found.comparison[0]
-        errors = {row.name: row.mse for row in found.comparison}
+        compared = {row.name: row.mse for row in found.comparison}
         for site in found.alone:
-            mse = errors[name_alone(site)]
+            mse = compared[name_alone(site)]
             if mse is None or common.mse is None or mse >= common.mse - (common.se or 0.0):
                 continue
             warnings.append(

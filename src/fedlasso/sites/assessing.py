@@ -11,7 +11,7 @@ import numpy as np
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Shapes, Signed
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
-from fedlasso.federation.messages import Count, R, Shifts, Split
+from fedlasso.federation.messages import ERRORS, Count, R, Shifts, Split
 from fedlasso.numerics import Array, Loss, Response
 from fedlasso.sites.cells import (
     CELL_ROWS,
@@ -132,7 +132,7 @@ class PredictionErrors(AboutFolds[PredictionSums]):
     """Errors of fold models, and of a model without columns with the intercept `empty`."""
 
     discloses = Disclosure(
-        "errors of models on rows that they were not fitted to: sums of squares; and the sum of "
+        f"errors of models on rows that they were not fitted to: sums of {ERRORS}; and the sum of "
         "survival times",
         held_out=True,
     )

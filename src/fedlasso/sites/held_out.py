@@ -4,7 +4,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, Positive, Purpose, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Count, R, Shapes, layout, reply_to
+from fedlasso.federation.messages import ERRORS, Count, R, Shapes, layout, reply_to
 from fedlasso.numerics import Array
 from fedlasso.sites.questions import SCHWARZ_TOLERANCE, bound_of_squares
 from fedlasso.sites.site import View
@@ -52,7 +52,7 @@ class HeldOutErrors(AboutErrors[HeldOutSums]):
     """Sums of squared errors of candidate models (columns) on the site's held-out rows."""
 
     discloses = Disclosure(
-        "errors of models on held-out rows: sums of squares, and roughly how far the largest "
+        f"errors of models on held-out rows: sums of {ERRORS}, and roughly how far the largest "
         "stand out",
         held_out=True,
     )
@@ -100,7 +100,7 @@ class ValidationErrors(AboutErrors[ErrorSums]):
     """The same with exact fourth powers, for studies in one process: many of them disclose rows."""
 
     discloses = Disclosure(
-        "errors of models on held-out rows: sums of squares and of fourth powers",
+        f"errors of models on held-out rows: sums of {ERRORS} and of their squares",
         allowed=False,
         held_out=True,
     )

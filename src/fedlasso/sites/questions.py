@@ -14,7 +14,7 @@ from fedlasso.federation import (
     Weights,
 )
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Count, R, Vectors
+from fedlasso.federation.messages import ERRORS, Count, R, Vectors
 from fedlasso.numerics import Penalty, rebuild_penalty
 from fedlasso.sites.site import View
 
@@ -238,11 +238,11 @@ class DualAt(Request[Scalar]):
 
 
 class ErrorAt(Request[Amount]):
-    """Squared error of a model on the site's own training rows."""
+    """Sum of the squared errors, or the deviance, of a model on the site's own training rows."""
 
     kind = "certificate"
     discloses = Disclosure(
-        "the squared error of a model at each site",
+        f"errors of a model at each site: a sum of {ERRORS} over its rows",
         single="the card shows where a model fits badly",
     )
     b: ModelVector

@@ -17,9 +17,13 @@ BOTH, LARGE, EMPTY = range(3)
 STEPS = 25
 # Last step, in standard errors.
 CONVERGED = 1e-3
+# Steps that have not converged are at most so long.
+LONGEST_STEP = 2.0
 # Classes are separable where slopes grow beyond this.
 LARGEST_SLOPE = 16.0
 LARGEST_INTERCEPT = 60.0
+# Worst condition number of second derivatives in standard units.
+WORST_CONDITION = 1e10
 # Minimum effective rows of the curvature at a point.
 EFFECTIVE_ROWS = 10.0
 # Sums for curved losses have so many bits below their standard errors: enough for a calibration,
@@ -117,16 +121,26 @@ def recalibrating(quadratic: bool) -> Generator[Array, Derivatives, Recalibrated
             a, b, c = curvature[k]
             free = FREE[k]
             H = np.array([[a, b], [b, c]])[np.ix_(free, free)]
-            if not np.isfinite(H).all() or np.linalg.cond(H) > 1e10:
+            if not is_regular(H):
                 lost[k] = True
                 continue
             variances[k, free] = np.diagonal(np.linalg.inv(H))
             step = np.linalg.solve(H, slopes[k, free])
             known[k] = quadratic or (step**2 < CONVERGED**2 * variances[k, free]).all()
-            # Far from the optimum whole steps may be too long.
-            at[k, free] -= step / max(1.0, float(np.abs(step).max()) / 2)
-            lost[k] = abs(at[k, 1]) > LARGEST_SLOPE
+            if not known[k]:
+                # Far from the optimum of a curved loss whole steps may be too long.
+                step /= max(1.0, float(np.abs(step).max()) / LONGEST_STEP)
+            at[k, free] -= step
+            lost[k] = not quadratic and abs(at[k, 1]) > LARGEST_SLOPE
         if (known | lost).all():
             break
         at[lost] = START[lost]
     return Recalibrated(at, variances, known & ~lost)
+
+
+def is_regular(H: Array) -> bool:
+    """Return whether a matrix of second derivatives can be inverted, in whatever units."""
+    roots = np.sqrt(np.diagonal(H))
+    if not np.isfinite(H).all() or not (roots > 0).all():
+        return False
+    return bool(np.linalg.cond(H / np.outer(roots, roots)) <= WORST_CONDITION)

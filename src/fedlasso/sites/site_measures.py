@@ -73,11 +73,14 @@ class SiteMeasures(AboutFolds[SiteSums]):
             fitted = recalibrate(
                 lambda at: derive(loss, found.scores, response, at), loss.quadratic
             )
-            for name, fit, k in (("intercept", LARGE, 0), ("slope", BOTH, 1)):
-                if fitted.known[[BOTH, LARGE]].all():
-                    measured[name] = (
-                        float(fitted.at[fit, k]),
-                        float(fitted.variances[fit, k]) ** 0.5,
-                    )
+            if fitted.known[[BOTH, LARGE]].all():
+                variances = fitted.variances
+                if loss.quadratic:
+                    # The noise is what recalibration leaves, without the site's shift.
+                    shift, slope = fitted.at[BOTH]
+                    left = loss.deviance(response.offset + shift + slope * found.scores, response)
+                    variances = variances * float(left.sum()) / weight
+                for name, fit, k in (("intercept", LARGE, 0), ("slope", BOTH, 1)):
+                    measured[name] = float(fitted.at[fit, k]), float(variances[fit, k]) ** 0.5
         table = np.array([(*measured.get(n, (0.0, 0.0)), n in measured) for n in SITE_MEASURES])
         return SiteSums(site.rows, pairs, *(np.ascontiguousarray(each) for each in table.T))

@@ -4,7 +4,7 @@ import numpy as np
 
 from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Shapes
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
-from fedlasso.federation.messages import Vectors
+from fedlasso.federation.messages import ERRORS, Vectors
 from fedlasso.numerics import Array
 from fedlasso.sites.held_out import FURTHER, AboutErrors
 from fedlasso.sites.questions import bound_of_gradient, bound_of_squares
@@ -59,7 +59,7 @@ class DevianceSums(Reply):
 class DeviancesAt(AboutErrors[DevianceSums]):
     """Errors of models (columns) on the site's held-out rows."""
 
-    discloses = Disclosure("errors of models on held-out rows: sums of squares", held_out=True)
+    discloses = Disclosure(f"errors of models on held-out rows: sums of {ERRORS}", held_out=True)
 
     def answer(self, site: View) -> DevianceSums:
         _, sums, _ = self.errors(site)

@@ -40,6 +40,7 @@ from fedlasso.fitting.examination.summed_measures import (
     calibration_of,
     concordance_of,
     join_ranges,
+    pool_errors,
     roc_of,
     survival_curves,
 )
@@ -190,6 +191,7 @@ class Assessing:
         return Assessment(
             rows=rows,
             how="",
+            error=pool_errors(sums.errors / max(rows, 1), sites),
             explained=explained,
             auroc=pairs if "auroc" in shown else None,
             calibration=calibration_of(fitted, dispersion) if "calibration" in shown else None,
@@ -244,7 +246,9 @@ class Assessing:
         calibration = None
         shown = self.family.measures
         if "slope" in own and "calibration" in shown:
-            wider = float(np.sqrt(self.dispersion(own["error"][0])))
+            # Sites estimate the noise of linear models.
+            quadratic = self.family.quadratic
+            wider = 1.0 if quadratic else float(np.sqrt(self.dispersion(own["error"][0])))
             intercept, slope = (
                 around(own[name][0], wider * own[name][1]) for name in ("intercept", "slope")
             )

@@ -70,14 +70,17 @@ class SiteAssessment:
 class Assessment:
     """Performance on rows that the assessed models were not fitted to; `how` states which.
 
-    `explained` is the fraction of the deviance of the model without columns that is explained,
-    `auroc` and Harrell's `concordance` are over pairs of rows of one site, `roc` has false and true
-    positive rates, and `curves` are survival by thirds of the risk. `sites` are the same models at
-    every site, and `left_out` are models fitted without the site that they are assessed on.
+    `error` is the mean of the family's error over all rows; its interval adds up the variances
+    within sites. `explained` is the fraction of the deviance of the model without columns that is
+    explained, `auroc` and Harrell's `concordance` are over pairs of rows of one site, `roc` has
+    false and true positive rates, and `curves` are survival by thirds of the risk. `sites` are the
+    same models at every site, and `left_out` are models fitted without the site that they are
+    assessed on.
     """
 
     rows: int
     how: str
+    error: Measure | None = None
     explained: Measure | None = None
     auroc: Measure | None = None
     calibration: Calibration | None = None

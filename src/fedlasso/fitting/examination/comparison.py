@@ -17,6 +17,7 @@ from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.dialogue import Dialogue
 from fedlasso.fitting.evidence import Folded, PathPoint, Wanted
 from fedlasso.fitting.evidence.moment_evidence import certify_point, solve_at
+from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.subsamples import SUBSAMPLES as SUBSAMPLES
 from fedlasso.fitting.inference.infer import REFIT_PENALTY
 from fedlasso.fitting.local_penalty import ChoosePenalty
@@ -36,6 +37,8 @@ THIS_MODEL = "this model"
 OWN_COLUMNS = "this model's columns, refitted"
 POOLED = "pooled Lasso"
 AVERAGE = "average of the sites' own fits"
+# Name of all rows in a table with a row per site.
+ALL_SITES = "all sites"
 # A column is stable when this fraction of so many random halves of the rows select it.
 STABLE = 0.6
 
@@ -84,16 +87,31 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class SiteError:
-    """The model's mean squared error on the training rows of one site."""
+    """The mean error of a model, or of the models of folds, over rows of one site."""
 
     name: str
     rows: int
     mse: float
 
 
-def pool_error(errors: Sequence[SiteError]) -> float:
-    """Return the mean squared error over the rows of all sites."""
-    return sum(error.mse * error.rows for error in errors) / sum(error.rows for error in errors)
+def training_errors(errors: Sequence[SiteError] | None) -> tuple[SiteError, ...]:
+    """Return the errors of sites on their training rows, and last that of all rows."""
+    if not errors:
+        return ()
+    rows = sum(error.rows for error in errors)
+    pooled = sum(error.mse * error.rows for error in errors) / rows
+    return (*errors, SiteError(ALL_SITES, rows, pooled))
+
+
+def held_out_errors(assessment: Assessment | None) -> tuple[SiteError, ...]:
+    """Return the assessed errors of sites and of all rows; nothing if some site's is not known."""
+    if assessment is None or assessment.error is None:
+        return ()
+    sites = assessment.sites
+    known = [SiteError(s.name, s.rows, s.error.value) for s in sites if s.error is not None]
+    if not known or len(known) < len(sites):
+        return ()
+    return (*known, SiteError(ALL_SITES, assessment.rows, assessment.error.value))
 
 
 @dataclass(frozen=True)

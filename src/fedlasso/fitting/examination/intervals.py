@@ -14,6 +14,13 @@ def around(value: float, se: float) -> Measure:
     return Measure(value, float(value - Z * se), float(value + Z * se))
 
 
+def half_width(found: Measure | None) -> float | None:
+    """Return half the width of an interval, if that is known."""
+    if found is None or found.low is None or found.high is None:
+        return None
+    return (found.high - found.low) / 2
+
+
 def within_one(value: float, se: float) -> Measure:
     """Return a fraction with an interval on the logit scale; without one at 0 and 1."""
     if not (0 < value < 1 and se > 0):

@@ -1,13 +1,22 @@
 """Measures of performance from sums over sites: calibration, ROC, concordance and survival."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from fedlasso.fitting.examination.assessment import Calibration, Measure, SurvivalCurve
-from fedlasso.fitting.examination.intervals import around, greenwood, within_one
+from fedlasso.fitting.examination.assessment import (
+    Calibration,
+    Measure,
+    SiteAssessment,
+    SurvivalCurve,
+)
+from fedlasso.fitting.examination.intervals import around, greenwood, half_width, within_one
 from fedlasso.numerics import Array
 from fedlasso.sites.assessing import GroupSums, PairSums, ScoreCounts
 from fedlasso.sites.recalibration import BOTH, LARGE, Recalibrated
 
+# Relative difference of means up to which rows of all sites have the same weight.
+SAME_MEAN = 1e-6
 # Groups of a calibration plot, and their minimum of rows.
 GROUPS = 10
 GROUP_ROWS = 10
@@ -20,6 +29,23 @@ def calibration_of(fitted: Recalibrated | None, dispersion: float) -> Calibratio
     se = np.sqrt(dispersion * fitted.variances)
     intercept = around(float(fitted.at[LARGE, 0]), float(se[LARGE, 0]))
     return Calibration(intercept, around(float(fitted.at[BOTH, 1]), float(se[BOTH, 1])))
+
+
+def pool_errors(value: float, sites: Sequence[SiteAssessment]) -> Measure:
+    """Return the mean error over all rows, with an interval if that of each site is known.
+
+    Where rows have weights, those of a site are not known, and neither is the interval.
+    """
+    errors = [site.error for site in sites if site.error is not None]
+    halves = [half for error in errors if (half := half_width(error)) is not None]
+    if not sites or len(halves) < len(sites):
+        return Measure(value)
+    rows = np.array([site.rows for site in sites])
+    mean = rows @ [error.value for error in errors] / rows.sum()
+    if not np.isclose(mean, value, rtol=SAME_MEAN):
+        return Measure(value)
+    half = float(np.linalg.norm(rows * halves) / rows.sum())
+    return Measure(value, value - half, value + half)
 
 
 def roc_of(counts: ScoreCounts) -> tuple[tuple[float, float], ...]:

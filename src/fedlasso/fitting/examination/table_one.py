@@ -58,13 +58,15 @@ class TableOne:
     """Rows, events and columns of every site, the outcome first.
 
     All of `sites` and `rows` are empty where sites answer only in sums over all of them. `events`
-    is None where the outcome has none, or few at some site, or sites are not described.
+    is None where the outcome has none, or few at some site, or sites are not described; else
+    `event` is the column and level that is an event.
     """
 
     sites: tuple[str, ...]
     rows: tuple[int, ...]
     events: tuple[int, ...] | None
     columns: tuple[ColumnSummary, ...]
+    event: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +139,7 @@ def make_table_one(
             events = tuple(known) if len(known) == len(counts) > 0 else None
     names = tuple(sums.site for sums in found.each)
     rows = tuple(sums.rows for sums in found.each)
-    return TableOne(names, rows, events, tuple(described))
+    return TableOne(names, rows, events, tuple(described), None if events is None else event)
 
 
 def _describe(
