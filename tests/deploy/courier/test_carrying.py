@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import fsspec
 import pytest
+from helpers.deploy.object_store import ObjectStore
 from helpers.deploy.post import Post
 from helpers.nets import same_files, write_tables
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fedlasso.cli import main
 from fedlasso.deploy.courier import carriers
 from fedlasso.deploy.courier.collect import collect
 from fedlasso.deploy.courier.mailbox import Mailbox
@@ -214,9 +217,10 @@ def test_any_order_loss_repetition_and_delay_of_files_ends_in_the_same_model(
     carry()
 
 
-@pytest.mark.parametrize("url", [False, True])
-def test_a_watched_folder_carries_a_fit_to_its_end(post: Post, tmp_path: Path, url: bool) -> None:
-    place = f"memory://{tmp_path.name}" if url else str(tmp_path / "exchange")
+@pytest.mark.parametrize("kind", ["folder", "memory", "store"])
+def test_a_watched_folder_carries_a_fit_to_its_end(post: Post, tmp_path: Path, kind: str) -> None:
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    place = str(tmp_path / "exchange") if kind == "folder" else f"{kind}://{tmp_path.name}/trial"
     (tmp_path / "exchange").mkdir()
     carrier = carriers.open_carrier(place)
     said: list[str] = []
@@ -262,3 +266,58 @@ def test_a_weak_connection_is_tried_again_and_a_lost_one_is_named(
     assert carrier.names() == ["a-1-01.flq"]
     with pytest.raises(Interrupted, match="cannot be reached"):
         carriers.Folder(tmp_path / "lost").names()
+
+
+def test_an_object_store_has_no_folders_and_empty_files(tmp_path: Path) -> None:
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    carrier = carriers.open_carrier(f"store://{tmp_path.name}/trial")
+    assert carrier.names() == []
+    carrier.write("a-1-01.flq", b"data")
+    carrier.write("a-1-02.flq", b"")
+    assert carrier.names() == ["a-1-01.flq", "a-1-02.flq"]
+    assert carrier.read("a-1-01.flq") == b"data"
+    assert carrier.read("a-1-02.flq") == b""
+    for name in carrier.names():
+        carrier.remove(name)
+    assert carrier.names() == []
+
+
+def test_errors_of_a_file_systems_library_are_one_line_and_it_connects_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Libraries have errors that are no OSError, such as paramiko.SSHException."""
+    monkeypatch.setattr(carriers, "PAUSE", 0.0)
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    place = f"store://{tmp_path.name}/trial"
+    carrier = carriers.open_carrier(place)
+    carrier.write("a-1-01.flq", b"data")
+    ls = ObjectStore.ls
+    lost: list[ObjectStore] = []
+
+    def fail_once(self: ObjectStore, *given: Any, **named: Any) -> Any:
+        lost.append(self)
+        if self is lost[0]:
+            raise SSHException("Server connection\ndropped")
+        return ls(self, *given, **named)
+
+    monkeypatch.setattr(ObjectStore, "ls", fail_once)
+    assert carrier.names() == ["a-1-01.flq"]
+    assert len(lost) == 2
+
+    def fail(*given: Any, **named: Any) -> Any:
+        raise SSHException("Server connection\ndropped")
+
+    monkeypatch.setattr(ObjectStore, "ls", fail)
+    post = Post(tmp_path / "post", write_tables(tmp_path))
+    words = ["courier", "serve", str(post.place.folder), "--folder", place, "--once"]
+    assert main(words) == 2
+    line = f"fedlasso: {place}: Server connection dropped; tried 5 times\n"
+    assert capsys.readouterr().err == line
+    monkeypatch.setattr(ObjectStore, "__init__", fail)
+    ObjectStore.clear_instance_cache()
+    with pytest.raises(FedLassoError, match=f"cannot use {place}: Server connection dropped"):
+        carriers.open_carrier(place)
+
+
+class SSHException(Exception):
+    """An error that is no OSError."""
