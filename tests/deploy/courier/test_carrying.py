@@ -70,11 +70,37 @@ def post(tmp_path: Path) -> Post:
     return Post(tmp_path / "post", write_tables(tmp_path))
 
 
+def ask_words(post: Post) -> list[str]:
+    """The words of a command that begins a fit."""
+    trial, out = str(post.place.folder), str(post.folder / "model")
+    return ["courier", "ask", trial, "--target", "y", "--drop", "note", "--out", out]
+
+
+def test_asking_killed_at_every_file_begins_one_fit_with_the_same_bytes(post: Post) -> None:
+    seen: dict[str, bytes] = {}
+
+    def ask() -> int:
+        for path in post.place.folder.rglob("*.flq"):
+            data = path.read_bytes()
+            assert seen.setdefault(path.name, data) == data
+        return main(ask_words(post))
+
+    assert until_done(ask) == 0
+    (fit,) = post.place.fits()
+    assert {path.name for path in (post.place.folder / "fits").iterdir()} == {fit.name, "lock"}
+    files = {path.name: path.read_bytes() for path in post.place.folder.rglob("*.flq")}
+    # The questions in the fit's folder, and those in the outbox.
+    assert len(files) == 6
+    assert seen.items() <= files.items()
+    assert seen
+
+
 @pytest.mark.full
 def test_commands_killed_at_every_file_they_write_end_in_the_same_model(
     post: Post, tmp_path: Path
 ) -> None:
-    fit = post.ask()
+    assert until_done(partial(main, ask_words(post))) == 0
+    (fit,) = post.place.fits()
     finished = False
     while not finished:
         for question in fit.outstanding():
@@ -114,8 +140,11 @@ def test_real_commands_that_are_killed_and_repeated_end_in_the_same_model(
         command = [sys.executable, "-c", _KILLED, str(point), *map(str, words)]
         return subprocess.run(command, capture_output=True).returncode
 
-    fit = post.ask()
     trial = post.folder / "trial"
+    for point in (1, 2, 3, 4, 6):
+        assert run(point, *ask_words(post)) == -9
+    assert run(0, *ask_words(post)) == 0
+    (fit,) = post.place.fits()
     for trip in range(4):
         for question in fit.outstanding():
             site = question.name[0]
