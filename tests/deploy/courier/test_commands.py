@@ -168,6 +168,29 @@ def test_a_watching_site_answers_once_its_file_is_corrected(post: Post, tmp_path
     assert watch.well
 
 
+def test_no_and_a_lost_terminal_cost_nothing_and_are_not_answered(
+    post: Post, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = post.ask()
+    for _ in range(2):
+        post.carry(fit)
+        assert post.advance(fit) is None
+    question = fit.outstanding()[0]
+    before = {path: path.read_bytes() for path in (post.kit("a") / "books").iterdir()}
+    words = ("answer", post.kit("a"), question, post.tables["a"])
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    assert run(*words) == 1
+    monkeypatch.setattr("builtins.input", lose_terminal)
+    assert run(*words) == 2
+    assert "no terminal to say yes at" in capsys.readouterr().err
+    assert not question.with_suffix(".fla").exists()
+    assert before == {path: path.read_bytes() for path in (post.kit("a") / "books").iterdir()}
+
+
+def lose_terminal(_: str) -> str:
+    raise EOFError
+
+
 def test_a_bad_file_in_a_folder_does_not_stop_the_others(
     post: Post, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

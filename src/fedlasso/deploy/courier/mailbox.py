@@ -20,7 +20,7 @@ from fedlasso.deploy.courier.envelope import (
     seal,
     unseal,
 )
-from fedlasso.deploy.courier.plain_words import ConfirmAnswer, Consent
+from fedlasso.deploy.courier.plain_words import ConfirmAnswer, Consent, Declined
 from fedlasso.deploy.courier.session import SESSIONS, PostedSession
 from fedlasso.deploy.kit import (
     Kit,
@@ -139,10 +139,12 @@ class Mailbox:
         if before is not None:
             text = f"question {head.trip} of {named} was answered before: same answer"
             return Answered(text, out, before)
-        answered = self._ask_door(kit, head, question, session)
-        if answered is None:
+        try:
+            replies, audit, last = self._ask_door(kit, head, question, session)
+        except Declined as declined:
+            if declined.error is not None:
+                raise declined.error from None
             return Answered("nothing was written, and nothing leaves")
-        replies, audit, last = answered
         own = Head(
             "answer",
             kit.project,
@@ -163,8 +165,8 @@ class Mailbox:
 
     def _ask_door(
         self, kit: Kit, head: Head, question: contents.QuestionContents, session: PostedSession
-    ) -> tuple[bytes, bytes, int] | None:
-        """Return the replies, the audit's summary and the last number; None if not approved."""
+    ) -> tuple[bytes, bytes, int]:
+        """Return the replies, the audit's summary and the last number."""
         policy = read_policy(self.policy)
         if policy.approval and self.agree is None:
             raise FedLassoError("the policy here requires approval of every answer; omit --yes")
@@ -181,15 +183,12 @@ class Mailbox:
         consent = Consent(self.agree, self.show, head, question, door, requests)
         own = [request for request in requests if isinstance(request, _TO_DOOR)]
         if len(own) == len(requests):
-            if not consent.ask_before():
-                return None
+            consent.ask_before()
             door.approve = lambda _: True
         else:
             door.approve = consent.approve
         session.restore(door)
         replies = _reply_each(door, session, head.trip, asked, requests)
-        if consent.declined:
-            return None
         with self._fitting():
             records.check_unchanged()
         summary = door.answer_bytes(encode(SummariseAudit(head.fit, question.heads)))

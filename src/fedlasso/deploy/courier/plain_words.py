@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fedlasso.deploy.courier.contents import QuestionContents, short
 from fedlasso.deploy.courier.envelope import Head
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
 from fedlasso.federation.messages import questions
 from fedlasso.governance import Door
@@ -38,9 +39,20 @@ _BUDGETS = {
 _WIDTH = 96
 
 
+class Declined(BaseException):
+    """Nobody said yes, for the reason `error` if there is one.
+
+    It is no `Exception`, which a door would answer with a refusal, and charge.
+    """
+
+    def __init__(self, error: FedLassoError | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
 @dataclass(eq=False)
 class Consent:
-    """Asks once for every answer, or shows it; `declined` is whether the answer was no."""
+    """Asks once for every answer, or shows it; raises `Declined` unless the answer is yes."""
 
     agree: ConfirmAnswer | None
     show: Callable[[str], None]
@@ -48,23 +60,27 @@ class Consent:
     question: QuestionContents
     door: Door
     requests: Sequence[Request[Any]]
-    declined: bool = field(default=False, init=False)
 
-    def ask_before(self) -> bool:
+    def ask_before(self) -> None:
         """Ask about names and counts, which are known before anything is computed."""
-        return self._ask(self._names_and_counts())
+        self._ask(self._names_and_counts())
 
     def approve(self, transfers: Sequence[Transfer]) -> bool:
         """Ask about the numbers that would leave."""
-        return self._ask([*self._names_and_counts(), *self._numbers(transfers)])
+        self._ask([*self._names_and_counts(), *self._numbers(transfers)])
+        return True
 
-    def _ask(self, lines: Sequence[str]) -> bool:
+    def _ask(self, lines: Sequence[str]) -> None:
         text = "\n".join([*self._who(), *lines, *self._budgets()])
         if self.agree is None:
             self.show(text)
-            return True
-        self.declined = not self.agree(f"{text}\nWrite the answer? [y/N] ")
-        return not self.declined
+            return
+        try:
+            agreed = self.agree(f"{text}\nWrite the answer? [y/N] ")
+        except FedLassoError as error:
+            raise Declined(error) from None
+        if not agreed:
+            raise Declined
 
     def _who(self) -> list[str]:
         head = self.head
