@@ -107,6 +107,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/real.py
 	$(BIN)/python benchmarks/families.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/courier.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/report.py
 
 clean:

@@ -95,6 +95,7 @@ COMMANDS = {
     "courier add trial --site east": "courier",
     "courier revoke trial north": "courier",
     "courier renew trial": "courier",
+    "courier abandon trial 1f2e3d4c": "courier",
     "courier ask trial --target y --out model": "courier,fit",
     "courier answer north question.flq a.csv": "courier",
     "courier collect trial north.fla": "courier,fit",

@@ -95,7 +95,10 @@ def test_a_table_that_nobody_can_read_is_refused_without_a_value(tmp_path: Path)
     path.write_text(f"u,v\n1,2\n{SECRET},3,4\n")
     with pytest.raises(FedLassoError) as bad:
         TableRecords(path)
-    assert str(bad.value) == "a.csv is not a readable table"
+    # The row is for the owner of the file.
+    assert str(bad.value).startswith("a.csv is not a CSV table: row 2 has 3 cells")
+    assert SECRET not in str(bad.value)
+    assert bad.value.unquoted == "a.csv is not a readable table"
 
 
 def test_a_message_is_decoded_once(

@@ -22,8 +22,10 @@ from fedlasso.cli.federation import (
     add_command,
     print_kits,
     renew_command,
-    revoke_command,
     sign_command,
+)
+from fedlasso.cli.federation import (
+    revoke_command as exclude_site,
 )
 from fedlasso.cli.site import accept_command, request_command
 from fedlasso.errors import FedLassoError, Interrupted
@@ -44,13 +46,14 @@ def add(commands: Any) -> None:
     renew = add_one(renew_command, "trial/")
     ask = add_fitting(ask_command, "trial/ --target y --family binomial --out model/")
     collect = add_fitting(collect_command, "trial/ north-1f2e3d4c-01.fla south-1f2e3d4c-01.fla")
+    abandon = add_one(abandon_command, "trial/ 1f2e3d4c")
     status = add_one(status_command, "trial/")
     request = add_one(request_command, "north/")
     accept = add_one(accept_command, "north/ north.crt")
     answer = add_one(answer_command, "north/ north-1f2e3d4c-01.flq records.csv")
     serve = add_one(serve_command, "north/ records.csv --folder exchange/ --yes")
     demo = add_fitting(demo_command)
-    for parser in (init, sign, add_site, revoke, renew, ask, collect, status):
+    for parser in (init, sign, add_site, revoke, renew, ask, collect, abandon, status):
         parser.add_argument("project", type=Path, metavar="PROJECT", help="folder of the project")
     site: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME", "dest": "sites"}
     for parser in (init, add_site):
@@ -59,6 +62,7 @@ def add(commands: Any) -> None:
     sign.add_argument("requests", type=Path, nargs="+", metavar="FILE", help="requests, NAME.csr")
     sign.add_argument("--replace", action="store_true", help="replace the site's earlier key")
     _add_fit(ask)
+    abandon.add_argument("fit", metavar="FIT", help="beginning of the fit's name, as in its files")
     answers = "answer files, NAME-....fla, or folders with them; without any the fit only goes on"
     collect.add_argument("answers", type=Path, nargs="*", metavar="FILE", help=answers)
     for parser in (request, accept, answer):
@@ -107,14 +111,40 @@ def init_command(options: argparse.Namespace) -> None:
     project = create_project(options.project, None, options.sites)
     print(f"Project {project.name!r}, whose sites take part by files")
     print_kits(options.project, project.sites)
+    _warn_few(project.sites)
     print(f"Instructions: {options.project / 'INSTRUCTIONS.md'}, and in every kit")
+
+
+def _warn_few(sites: Sequence[str]) -> None:
+    """Warn where the default policy of sites would refuse a fit."""
+    from fedlasso.governance import Policy
+
+    least = Policy().min_sites
+    if len(sites) < least:
+        refused = f"sites refuse fits with fewer than {least} sites"
+        remedy = f"add sites, or have all of them set min_sites = {len(sites)} in policy.toml"
+        notify(f"warning: {refused} by default; {remedy}")
+
+
+def revoke_command(options: argparse.Namespace) -> int:
+    """Exclude a site from all fits, and revoke its certificate; its unfinished fits end."""
+    from fedlasso.deploy.courier.collect import Place
+
+    exclude_site(options)
+    place = Place(options.project)
+    with place.locked():
+        for fit in place.fits():
+            if options.site in fit.sites and not fit.about.ended:
+                _go_on(fit)
+    return 0
 
 
 def ask_command(options: argparse.Namespace) -> int:
     """Begin a fit: write one question file per site.
 
     The options are those of `fedlasso federation fit`. Send each file in PROJECT/outbox to its
-    site, by any way; only that site can read it.
+    site, by any way; only that site can read it. The same command for the same folder --out, while
+    that fit is unfinished, goes on with it.
     """
     from fedlasso.deploy.courier.collect import Place, begin
     from fedlasso.models import FitPlan, NetworkSource
@@ -133,6 +163,7 @@ def ask_command(options: argparse.Namespace) -> int:
     plan = FitPlan(settings, source, options.compare, shared.read_about(options))
     with place.locked():
         fit = begin(place, plan, options.out or options.project / "model")
+        _warn_few(fit.sites)
         return _go_on(fit)
 
 
@@ -140,7 +171,8 @@ def collect_command(options: argparse.Namespace) -> int:
     """Take the sites' answers, and write the next questions or the model.
 
     Repeat the command whenever it was interrupted: nothing is lost, and nothing counts twice. A
-    file that is refused is named with the reason; the others are used.
+    file that is refused is named with the reason; the others are used. A fit that fails ends at
+    its sites too, and the other fits go on.
     """
     from fedlasso.deploy.courier.collect import Place, collect
 
@@ -154,14 +186,29 @@ def collect_command(options: argparse.Namespace) -> int:
             except FedLassoError as error:
                 notify(f"refused: {error}")
                 refused += 1
-        for fit in place.fits():
-            if not fit.about.finished:
-                _go_on(fit)
-    return 2 if refused else 0
+        codes = [_go_on(fit) for fit in place.fits() if not fit.about.ended]
+    return 2 if refused else max(codes, default=0)
+
+
+def abandon_command(options: argparse.Namespace) -> int:
+    """End a fit without a model: write the files with which its sites delete its keys."""
+    from fedlasso.deploy.courier.collect import Place
+
+    place = Place(options.project)
+    with place.locked():
+        fit = place.find_fit(options.fit)
+        if fit.about.ended:
+            raise FedLassoError(f"fit {fit.name[:8]} has ended already")
+        fit.fail("abandoned by the coordinator")
+        _print_failed(fit)
+    return 0
 
 
 def _go_on(fit: "PostedFit") -> int:
-    """Fit with the answers that are there, and print what is to be done next."""
+    """Fit with the answers that are there, and print what is to be done next.
+
+    The exit code is 2 if the fit has failed, or cannot go on.
+    """
     from fedlasso.deploy.courier.post import Awaiting
     from fedlasso.deploy.run import describe_finished
 
@@ -171,11 +218,24 @@ def _go_on(fit: "PostedFit") -> int:
         print(f"Fit {fit.name[:8]}: {awaiting}")
         _print_outstanding(fit)
         return 0
+    except (FedLassoError, OSError) as error:
+        if not fit.about.failed:
+            notify(f"fit {fit.name[:8]} cannot go on: {error}")
+        else:
+            _print_failed(fit)
+        return 2
     print_notices(finished.document)
     print(describe_finished(Path(fit.about.out), finished))
+    print(fit.describe_trips(finished.document))
     print("Send the last files; with them the sites delete the fit's keys:")
     _print_outstanding(fit)
     return 0
+
+
+def _print_failed(fit: "PostedFit") -> None:
+    print(f"Fit {fit.name[:8]} failed: {fit.about.failed}")
+    print("Send the last files; with them the sites delete the fit's keys:")
+    _print_outstanding(fit)
 
 
 def _print_outstanding(fit: "PostedFit") -> None:
@@ -199,13 +259,15 @@ def status_command(options: argparse.Namespace) -> int:
         trip, missing = fit.awaited()
         if fit.about.finished:
             state = f"finished after {trip} round trips; its model is in {fit.about.out}"
+        elif fit.about.failed:
+            state = f"failed in round trip {trip}: {fit.about.failed}"
         elif missing:
             state = f"round trip {trip}, awaiting {', '.join(missing)}"
         else:
             state = f"all answers to round trip {trip} are there; run fedlasso courier collect"
-        waiting |= bool(missing) and not fit.about.finished
         print(f"Fit {fit.name[:8]}: {state}")
-        if missing:
+        if missing and not fit.about.ended:
+            waiting = True
             _print_outstanding(fit)
     if not fits:
         print(f"No fit yet: fedlasso courier ask {options.project} --target COLUMN")
@@ -216,20 +278,33 @@ def answer_command(options: argparse.Namespace) -> int:
     """Answer a question file: see what would leave, say yes, and return the answer file.
 
     Prints who asks, which columns and how many numbers would leave, and what is left of the data
-    file's budgets. Nothing is written without a yes. The same question has the same answer.
+    file's budgets. Nothing is written without a yes. The same question has the same answer. A file
+    that is refused is named with the reason; the others in its folder are answered. The exit code
+    is 2 if one was refused, and 1 if you said no.
     """
     from fedlasso.deploy.courier.mailbox import Mailbox
+    from fedlasso.deploy.courier.session import HasEnded
 
     agree = None if options.yes else _confirm
-    mailbox = Mailbox(options.kit, options.data, options.policy, agree)
+    mailbox = Mailbox(options.kit, options.data, options.policy, agree, _say)
     code = 0
     for path in _listed([options.question], f"{mailbox.name}-*.flq"):
-        outcome = mailbox.answer(path, options.out)
+        try:
+            outcome = mailbox.answer(path, options.out)
+        except HasEnded as error:
+            # A folder may still have the questions of earlier fits.
+            notify(str(error))
+            code = code if options.question.is_dir() else 2
+            continue
+        except FedLassoError as error:
+            notify(f"not answered: {error}")
+            code = 2
+            continue
         print(outcome.text)
         if outcome.answer is not None:
             print(f"Return to the coordinator: {outcome.answer}")
         elif not outcome.ended:
-            code = 1
+            code = max(code, 1)
     return code
 
 
@@ -251,7 +326,8 @@ def serve_command(options: argparse.Namespace) -> int:
     """Watch a folder or URL: a site answers there, a coordinator collects and asks.
 
     Nothing listens: the folder is looked at every few seconds, until Ctrl-C or, at the coordinator,
-    until all fits are finished. Without --yes every answer is shown, and needs a yes.
+    until all fits have ended. Every answer is shown, and without --yes needs a yes. The exit code
+    is 2 if a file was refused in the last look, or a fit has failed.
     """
     from fedlasso.deploy.courier.carriers import open_carrier
     from fedlasso.deploy.courier.collect import Place
@@ -268,7 +344,7 @@ def serve_command(options: argparse.Namespace) -> int:
         raise FedLassoError("name your data: fedlasso courier serve KIT DATA --folder PLACE")
     else:
         agree = None if options.yes else _confirm
-        mailbox = Mailbox(options.place, options.data, options.policy, agree)
+        mailbox = Mailbox(options.place, options.data, options.policy, agree, _say)
         watch = SiteWatch(mailbox, carrier, _say)
     stop_on_term()
     try:
@@ -286,8 +362,8 @@ def _watch(watch: Any, every: float, once: bool) -> int:
         try:
             left = watch.look()
             reported = False
-            if isinstance(watch, ProjectWatch) and not left:
-                return 0
+            if once or (isinstance(watch, ProjectWatch) and not left):
+                return 0 if watch.well else 2
         except Interrupted as error:
             # The place may be back later; it is named once.
             if once:
@@ -295,8 +371,6 @@ def _watch(watch: Any, every: float, once: bool) -> int:
             if not reported:
                 notify(f"{error} (retrying)")
             reported = True
-        if once:
-            return 0
         time.sleep(every)
 
 

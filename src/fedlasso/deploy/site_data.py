@@ -237,10 +237,11 @@ def _keep_apart(texts: Values, rare: Rare) -> tuple[str, ...]:
 
 
 def _read_file(path: Path, site: str, na: tuple[str, ...]) -> PooledFile:
-    """Open a table; an error names the file without its folder, and no value."""
+    """Open a table; an error names the file without its folder."""
     try:
         return PooledFile(path, site=site, na=na)
     except FedLassoError as error:
-        raise FedLassoError(error.unquoted.replace(str(path), path.name)) from None
+        texts = [text.replace(str(path), path.name) for text in (str(error), error.unquoted)]
+        raise QuotesRecords(*texts) from None
     except Exception as error:
         raise FedLassoError(f"cannot read {path.name}: {type(error).__name__}") from None

@@ -23,7 +23,7 @@ from fedlasso.governance.cuts import keep_cut, recall_cut
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
 from fedlasso.governance.guard import GuardedSite, read_batch, read_question
 from fedlasso.governance.identity import Identity
-from fedlasso.governance.lifetime import Lifetime, short_hash
+from fedlasso.governance.lifetime import Charge, Lifetime, short_hash
 from fedlasso.governance.masks import KeyOffered, Masks, Offer, OfferKey, Ring
 from fedlasso.governance.membership import Members, check_members
 from fedlasso.governance.policy import Policy, Rare
@@ -69,6 +69,11 @@ class Door:
         if self._ledger is None or self._ledger[0] != fingerprint:
             self._ledger = (fingerprint, Lifetime.of(self.audit, fingerprint))
         return self._ledger[1]
+
+    @property
+    def pending(self) -> Sequence[Charge]:
+        """What the replies in hand would be charged, where approval is asked."""
+        return self._site.pending if self._site else ()
 
     @property
     def secret(self) -> bytes:

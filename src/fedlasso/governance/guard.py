@@ -89,6 +89,8 @@ class GuardedSite:
         self.scope = self.scope or short_hash(*self.columns)
         self._ledger = self.lifetime or Lifetime.of(self.audit, self.data)
         self._limits = self.policy.limits()
+        # What the replies in hand would be charged, for the operator who decides on them.
+        self.pending: list[Charge] = []
         # The last question, repeated, has the same answer.
         self._last: tuple[str, Reply] | None = None
 
@@ -121,10 +123,12 @@ class GuardedSite:
 
     def _show_each(self, asked: Sequence[bytes]) -> Iterator[Transfer]:
         """Yield what would leave for each question, without masks, up to the first refusal."""
+        self.pending = []
         with suppress(Exception), self.site.draft():
             for data in asked:
                 request, entry, _ = self._read_question(data, self._blank(data))
-                reply, clear, _ = self._prepare(request, entry.asked)
+                reply, clear, charges = self._prepare(request, entry.asked)
+                self.pending += charges
                 if isinstance(request, Standardise):
                     self.site.keep_view(request.name, request)
                 yield describe_reply(entry, reply, clear, clear), self._read(request, reply)
@@ -153,6 +157,7 @@ class GuardedSite:
             # The state from earlier rounds is part of the question.
             bound = unnumbered + self._history(request)
             reply, clear, charges = self._prepare(request, entry.asked)
+            self.pending = charges
             answer = self._mask(request, bound, reply, clear)
             entry = describe_reply(entry, reply, answer, clear)
             what = f"{entry.numbers} numbers"

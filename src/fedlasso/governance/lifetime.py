@@ -48,7 +48,7 @@ class Lifetime:
     _read: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._used: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._used: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
 
     @classmethod
     def of(cls, audit: Audit, data: str) -> Lifetime:
@@ -69,10 +69,16 @@ class Lifetime:
         self._refresh()
         return any(of == budget and key.startswith(beginning) for of, _, key in self._known)
 
-    def busiest(self, budget: BudgetName) -> float:
-        """Return the maximum that was used of a budget within one set of rows."""
+    def busiest(self, budget: BudgetName, planned: Iterable[Charge] = ()) -> float:
+        """Return the maximum that was used of a budget within one set of rows.
+
+        With `planned` charges it is the maximum after these.
+        """
         self._refresh()
-        return max((used for (of, _), used in self._used.items() if of == budget), default=0.0)
+        used = self._used.copy()
+        for place, amount in self._add_up(planned).items():
+            used[place] += amount
+        return max((amount for (of, _), amount in used.items() if of == budget), default=0.0)
 
     def check(self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]) -> None:
         """Refuse what would use more than a limit."""
@@ -88,15 +94,19 @@ class Lifetime:
     ) -> Iterator[BudgetName]:
         """Yield the budgets of which charges would use more than the limit."""
         self._refresh()
-        new: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
-        for place, charge in {_place(charge): charge for charge in charges}.items():
-            if place not in self._known:
-                new[charge.budget, charge.within] += charge.amount
-        for (budget, within), amount in new.items():
+        for (budget, within), amount in self._add_up(charges).items():
             limit = limits.get(budget, float("inf"))
             # Fractions of numbers add up with rounding.
             if self._used.get((budget, within), 0.0) + amount > limit * (1 + 1e-9):
                 yield budget
+
+    def _add_up(self, charges: Iterable[Charge]) -> dict[tuple[BudgetName, str], float]:
+        """Return what charges would newly use of every budget, within every set of rows."""
+        new: defaultdict[tuple[BudgetName, str], float] = defaultdict(float)
+        for place, charge in {_place(charge): charge for charge in charges}.items():
+            if place not in self._known:
+                new[charge.budget, charge.within] += charge.amount
+        return new
 
     def charge(
         self, charges: Iterable[Charge], limits: Mapping[BudgetName, float]

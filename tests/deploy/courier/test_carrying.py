@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import fsspec
 import pytest
+from helpers.deploy.object_store import ObjectStore
 from helpers.deploy.post import Post
 from helpers.nets import same_files, write_tables
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fedlasso.cli import main
 from fedlasso.deploy.courier import carriers
 from fedlasso.deploy.courier.collect import collect
 from fedlasso.deploy.courier.mailbox import Mailbox
@@ -67,11 +70,37 @@ def post(tmp_path: Path) -> Post:
     return Post(tmp_path / "post", write_tables(tmp_path))
 
 
+def ask_words(post: Post) -> list[str]:
+    """The words of a command that begins a fit."""
+    trial, out = str(post.place.folder), str(post.folder / "model")
+    return ["courier", "ask", trial, "--target", "y", "--drop", "note", "--out", out]
+
+
+def test_asking_killed_at_every_file_begins_one_fit_with_the_same_bytes(post: Post) -> None:
+    seen: dict[str, bytes] = {}
+
+    def ask() -> int:
+        for path in post.place.folder.rglob("*.flq"):
+            data = path.read_bytes()
+            assert seen.setdefault(path.name, data) == data
+        return main(ask_words(post))
+
+    assert until_done(ask) == 0
+    (fit,) = post.place.fits()
+    assert {path.name for path in (post.place.folder / "fits").iterdir()} == {fit.name, "lock"}
+    files = {path.name: path.read_bytes() for path in post.place.folder.rglob("*.flq")}
+    # The questions in the fit's folder, and those in the outbox.
+    assert len(files) == 6
+    assert seen.items() <= files.items()
+    assert seen
+
+
 @pytest.mark.full
 def test_commands_killed_at_every_file_they_write_end_in_the_same_model(
     post: Post, tmp_path: Path
 ) -> None:
-    fit = post.ask()
+    assert until_done(partial(main, ask_words(post))) == 0
+    (fit,) = post.place.fits()
     finished = False
     while not finished:
         for question in fit.outstanding():
@@ -111,8 +140,11 @@ def test_real_commands_that_are_killed_and_repeated_end_in_the_same_model(
         command = [sys.executable, "-c", _KILLED, str(point), *map(str, words)]
         return subprocess.run(command, capture_output=True).returncode
 
-    fit = post.ask()
     trial = post.folder / "trial"
+    for point in (1, 2, 3, 4, 6):
+        assert run(point, *ask_words(post)) == -9
+    assert run(0, *ask_words(post)) == 0
+    (fit,) = post.place.fits()
     for trip in range(4):
         for question in fit.outstanding():
             site = question.name[0]
@@ -214,9 +246,10 @@ def test_any_order_loss_repetition_and_delay_of_files_ends_in_the_same_model(
     carry()
 
 
-@pytest.mark.parametrize("url", [False, True])
-def test_a_watched_folder_carries_a_fit_to_its_end(post: Post, tmp_path: Path, url: bool) -> None:
-    place = f"memory://{tmp_path.name}" if url else str(tmp_path / "exchange")
+@pytest.mark.parametrize("kind", ["folder", "memory", "store"])
+def test_a_watched_folder_carries_a_fit_to_its_end(post: Post, tmp_path: Path, kind: str) -> None:
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    place = str(tmp_path / "exchange") if kind == "folder" else f"{kind}://{tmp_path.name}/trial"
     (tmp_path / "exchange").mkdir()
     carrier = carriers.open_carrier(place)
     said: list[str] = []
@@ -262,3 +295,58 @@ def test_a_weak_connection_is_tried_again_and_a_lost_one_is_named(
     assert carrier.names() == ["a-1-01.flq"]
     with pytest.raises(Interrupted, match="cannot be reached"):
         carriers.Folder(tmp_path / "lost").names()
+
+
+def test_an_object_store_has_no_folders_and_empty_files(tmp_path: Path) -> None:
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    carrier = carriers.open_carrier(f"store://{tmp_path.name}/trial")
+    assert carrier.names() == []
+    carrier.write("a-1-01.flq", b"data")
+    carrier.write("a-1-02.flq", b"")
+    assert carrier.names() == ["a-1-01.flq", "a-1-02.flq"]
+    assert carrier.read("a-1-01.flq") == b"data"
+    assert carrier.read("a-1-02.flq") == b""
+    for name in carrier.names():
+        carrier.remove(name)
+    assert carrier.names() == []
+
+
+def test_errors_of_a_file_systems_library_are_one_line_and_it_connects_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Libraries have errors that are no OSError, such as paramiko.SSHException."""
+    monkeypatch.setattr(carriers, "PAUSE", 0.0)
+    fsspec.register_implementation("store", ObjectStore, clobber=True)
+    place = f"store://{tmp_path.name}/trial"
+    carrier = carriers.open_carrier(place)
+    carrier.write("a-1-01.flq", b"data")
+    ls = ObjectStore.ls
+    lost: list[ObjectStore] = []
+
+    def fail_once(self: ObjectStore, *given: Any, **named: Any) -> Any:
+        lost.append(self)
+        if self is lost[0]:
+            raise SSHException("Server connection\ndropped")
+        return ls(self, *given, **named)
+
+    monkeypatch.setattr(ObjectStore, "ls", fail_once)
+    assert carrier.names() == ["a-1-01.flq"]
+    assert len(lost) == 2
+
+    def fail(*given: Any, **named: Any) -> Any:
+        raise SSHException("Server connection\ndropped")
+
+    monkeypatch.setattr(ObjectStore, "ls", fail)
+    post = Post(tmp_path / "post", write_tables(tmp_path))
+    words = ["courier", "serve", str(post.place.folder), "--folder", place, "--once"]
+    assert main(words) == 2
+    line = f"fedlasso: {place}: Server connection dropped; tried 5 times\n"
+    assert capsys.readouterr().err == line
+    monkeypatch.setattr(ObjectStore, "__init__", fail)
+    ObjectStore.clear_instance_cache()
+    with pytest.raises(FedLassoError, match=f"cannot use {place}: Server connection dropped"):
+        carriers.open_carrier(place)
+
+
+class SSHException(Exception):
+    """An error that is no OSError."""

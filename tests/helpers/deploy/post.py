@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedlasso.atomic_files import write_atomically
 from fedlasso.deploy.courier.collect import Place, PostedFit, begin, collect
 from fedlasso.deploy.courier.mailbox import Answered, Mailbox
 from fedlasso.deploy.courier.plain_words import ConfirmAnswer
@@ -48,6 +49,11 @@ class Post:
         self.tables = tables
         self.policy = policy
         self.agree = agree
+
+    def fix_secrets(self, key: bytes) -> None:
+        """Give every site the same secret, on which its folds depend."""
+        for site in self.tables:
+            write_atomically(self.kit(site) / "books" / "key", key, private=True)
 
     def kit(self, site: str) -> Path:
         return self.folder / "sites" / site

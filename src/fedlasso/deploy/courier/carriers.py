@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -43,17 +44,14 @@ def open_carrier(place: str) -> Carrier:
     """Return the carrier at a folder or a URL."""
     if "://" not in place:
         return Folder(Path(place))
+    if find_spec("fsspec") is None:
+        raise FedLassoError("URLs need fsspec; install with: pip install 'fedlasso[courier]'")
+    remote = Remote(place)
     try:
-        from fsspec.core import url_to_fs
-    except ModuleNotFoundError:
-        raise FedLassoError(
-            "URLs need fsspec; install with: pip install 'fedlasso[courier]'"
-        ) from None
-    try:
-        system, path = url_to_fs(place)
-    except (ValueError, ImportError, OSError) as error:
-        raise FedLassoError(f"cannot use {place}: {error}") from None
-    return Remote(system, path.rstrip("/"), place)
+        remote.connect()
+    except Exception as error:
+        raise FedLassoError(f"cannot use {place}: {_describe(error)}") from None
+    return remote
 
 
 @dataclass(frozen=True)
@@ -83,44 +81,79 @@ class Folder:
         _repeat(lambda: (self.path / name).unlink(missing_ok=True), str(self.path))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Remote:
-    """A folder at a URL, such as ``s3://bucket/trial`` or ``sftp://host/trial``."""
+    """A folder at a URL, such as ``s3://bucket/trial`` or ``sftp://host/trial``.
 
-    system: Any
-    path: str
+    Object stores have no folders: one without files is not there. File systems raise errors of
+    their libraries, so every error counts as an interruption, after which it connects again.
+    """
+
     place: str
+    _opened: tuple[Any, str] | None = field(default=None, init=False)
+
+    def connect(self, again: bool = False) -> tuple[Any, str]:
+        """Return the file system and the path there; `again` for a new connection."""
+        from fsspec.core import url_to_fs
+
+        if self._opened is None or again:
+            system, path = url_to_fs(self.place, skip_instance_cache=again)
+            self._opened = (system, str(path).rstrip("/"))
+        return self._opened
+
+    def _repeat(self, do: Callable[[Any, str], T]) -> T:
+        """Repeat an operation on the file system and the path."""
+        failures = 0
+
+        def attempt() -> T:
+            nonlocal failures
+            try:
+                return do(*self.connect(again=failures > 0))
+            except Exception:
+                failures += 1
+                raise
+
+        return _repeat(attempt, self.place)
 
     def names(self) -> list[str]:
-        # Listings are cached, but others write here.
-        self.system.invalidate_cache()
-        _repeat(lambda: self.system.makedirs(self.path, exist_ok=True), self.place)
-        found = _repeat(lambda: self.system.ls(self.path, detail=False), self.place)
-        names = (str(each).rstrip("/").rsplit("/", 1)[-1] for each in found)
-        return sorted(name for name in names if is_ours(name))
+        def names(system: Any, path: str) -> list[str]:
+            # Listings are cached, but others write here.
+            system.invalidate_cache()
+            try:
+                found = system.ls(path, detail=False)
+            except FileNotFoundError:
+                return []
+            ends = (str(each).rstrip("/").rsplit("/", 1)[-1] for each in found)
+            return sorted(name for name in ends if is_ours(name))
+
+        return self._repeat(names)
 
     def read(self, name: str) -> bytes:
-        path = f"{self.path}/{name}"
-        return bytes(_repeat(lambda: self.system.cat_file(path, 0, LARGEST + 1), self.place))
+        def read(system: Any, path: str) -> bytes:
+            file = f"{path}/{name}"
+            # An object store has no range of an empty file.
+            if system.size(file) == 0:
+                return b""
+            # The position of these arguments differs between file systems.
+            return bytes(system.cat_file(file, start=None, end=LARGEST + 1))
+
+        return self._repeat(read)
 
     def write(self, name: str, data: bytes) -> None:
-        path = f"{self.path}/{name}"
-        part = f"{self.path}/.{name}.part"
+        def write(system: Any, path: str) -> None:
+            part = f"{path}/.{name}.part"
+            system.makedirs(path, exist_ok=True)
+            system.pipe_file(part, data)
+            system.mv(part, f"{path}/{name}")
 
-        def write() -> None:
-            self.system.pipe_file(part, data)
-            self.system.mv(part, path)
-
-        _repeat(write, self.place)
+        self._repeat(write)
 
     def remove(self, name: str) -> None:
-        path = f"{self.path}/{name}"
+        def remove(system: Any, path: str) -> None:
+            if system.exists(f"{path}/{name}"):
+                system.rm_file(f"{path}/{name}")
 
-        def remove() -> None:
-            if self.system.exists(path):
-                self.system.rm_file(path)
-
-        _repeat(remove, self.place)
+        self._repeat(remove)
 
 
 def _repeat(do: Callable[[], T], place: str) -> T:
@@ -129,10 +162,15 @@ def _repeat(do: Callable[[], T], place: str) -> T:
     for attempt in range(ATTEMPTS):
         try:
             return do()
-        except OSError as error:
+        except Exception as error:
             if attempt == ATTEMPTS - 1:
-                why = error.strerror or str(error) or type(error).__name__
-                raise Interrupted(f"{place}: {why}; tried {ATTEMPTS} times") from None
+                raise Interrupted(f"{place}: {_describe(error)}; tried {ATTEMPTS} times") from None
         time.sleep(pause)
         pause *= 2
     raise AssertionError
+
+
+def _describe(error: Exception) -> str:
+    """Return an error as one line."""
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return " ".join(str(strerror or error).split()) or type(error).__name__

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fedlasso import models
-from fedlasso.atomic_files import make_private, write_atomically
+from fedlasso.atomic_files import CannotWrite, make_private, write_atomically
 from fedlasso.deploy.authority import Authority
 from fedlasso.deploy.courier import contents
 from fedlasso.deploy.courier.envelope import (
@@ -29,6 +29,7 @@ from fedlasso.deploy.courier.envelope import (
     unseal,
 )
 from fedlasso.deploy.courier.post import (
+    AskedOtherwise,
     Awaiting,
     PostedLine,
     PostedNetwork,
@@ -38,23 +39,31 @@ from fedlasso.deploy.courier.post import (
 from fedlasso.deploy.kit import identify
 from fedlasso.deploy.nvflare.project import COORDINATOR, Project, check_site, read_project
 from fedlasso.deploy.run import Finished, Timeline, fit_opened, write_finished
-from fedlasso.errors import FedLassoError
+from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation import Listen
 from fedlasso.federation.ledger import Notify
 from fedlasso.governance.audit import lock_file
 from fedlasso.governance.identity import Identity, fingerprint_of
-from fedlasso.models import FitPlan, NetworkSource
+from fedlasso.models import FitPlan, ModelDocument, NetworkSource
 
 FITS = "fits"
 OUTBOX = "outbox"
+ABOUT = "about.json"
+# A fit's folder until it is complete.
+_BEGUN = "begun"
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 class FitState(msgspec.Struct, frozen=True):
-    """What the coordinator keeps about a fit besides its plan."""
+    """What the coordinator keeps about a fit besides its plan; `failed` is why it has no model."""
 
     out: str
     finished: bool = False
+    failed: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.finished or bool(self.failed)
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ class Place:
 
     @cached_property
     def project(self) -> Project:
-        return read_project(self.folder)
+        return read_project(self.folder, "courier")
 
     @cached_property
     def own(self) -> Identity:
@@ -94,13 +103,24 @@ class Place:
 
     def fits(self) -> list[PostedFit]:
         """Return all fits, the oldest first."""
-        abouts = list(self.folder.glob(f"{FITS}/*/about.json"))
+        abouts = list(self.folder.glob(f"{FITS}/*/{ABOUT}"))
         ordered = sorted(abouts, key=lambda path: (path.stat().st_mtime_ns, path.parent.name))
-        return [PostedFit(self, path.parent.name) for path in ordered]
+        names = [path.parent.name for path in ordered]
+        return [PostedFit(self, name) for name in names if _IDENTITY.fullmatch(name)]
+
+    def find_fit(self, beginning: str) -> PostedFit:
+        """Return the fit whose identity begins so."""
+        fits = self.fits()
+        found = [fit for fit in fits if beginning and fit.name.startswith(beginning)]
+        if len(found) != 1:
+            known = ", ".join(contents.short(fit.name) for fit in fits) or "none yet"
+            raise FedLassoError(f"no one fit is called {beginning!r}; the fits are: {known}")
+        return found[0]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one command at a time change the fits of this project."""
+        """Let one command at a time change the fits of this project, which must exist."""
+        self.project  # noqa: B018
         make_private(self.folder / FITS)
         with (self.folder / FITS / "lock").open("a+b") as file:
             lock_file(file)
@@ -124,10 +144,10 @@ class PostedFit:
 
     @property
     def about(self) -> FitState:
-        return msgspec.json.decode((self.folder / "about.json").read_bytes(), type=FitState)
+        return msgspec.json.decode((self.folder / ABOUT).read_bytes(), type=FitState)
 
     def keep(self, about: FitState) -> None:
-        write_atomically(self.folder / "about.json", msgspec.json.encode(about), private=True)
+        write_atomically(self.folder / ABOUT, msgspec.json.encode(about), private=True)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -175,13 +195,25 @@ class PostedFit:
                 path.unlink(missing_ok=True)
 
     def advance(self, listen: Listen | None = None, notify: Notify = lambda _: None) -> Finished:
-        """Fit with the answers that are there; raises `Awaiting` where some are missing."""
+        """Fit with the answers that are there; raises `Awaiting` where some are missing.
+
+        An error that follows from the answers ends the fit, and is kept as its reason.
+        """
         if self.about.finished:
             raise FedLassoError(f"this fit is finished; its model is in {self.about.out}")
+        if self.about.failed:
+            raise FedLassoError(f"this fit has failed: {self.about.failed}")
+        plan = self.plan
         try:
-            finished = self._fit(listen, notify)
+            self._check_members()
+            finished = self._fit(plan, listen, notify)
         except Awaiting as awaiting:
             self._tidy(awaiting.trip, awaiting.sites)
+            raise
+        except (Interrupted, CannotWrite, AskedOtherwise):
+            raise
+        except FedLassoError as error:
+            self.fail(str(error))
             raise
         out = Path(self.about.out)
         make_private(out)
@@ -190,15 +222,24 @@ class PostedFit:
         self.keep(replace(self.about, finished=True))
         return finished
 
+    def _check_members(self) -> None:
+        gone = [site for site in self.sites if site not in self.place.project.sites]
+        if gone:
+            raise FedLassoError(f"{', '.join(gone)} was revoked; ask again without it")
+
+    def fail(self, reason: str) -> None:
+        """End the fit without a model, also at its sites."""
+        self._end()
+        self.keep(replace(self.about, failed=reason))
+
     @property
     def _work(self) -> Path:
         return self.folder / "work"
 
-    def _fit(self, listen: Listen | None, notify: Notify) -> Finished:
+    def _fit(self, plan: FitPlan[NetworkSource], listen: Listen | None, notify: Notify) -> Finished:
         """Run the fit from its start: the answers are in files, so it takes seconds."""
         shutil.rmtree(self._work, ignore_errors=True)
         make_private(self._work)
-        plan = self.plan
         models.write_plan(self._work, plan)
         network = PostedNetwork(PostedLine(self.folder, self.write_question), self.sites)
         source = network.open(plan.source, plan.settings)
@@ -211,11 +252,19 @@ class PostedFit:
         """Write the files that let the sites delete the fit's keys."""
         trip = len(self.trips()) + 1
         self._tidy(trip, ())
-        for site in self.sites:
+        # A site that was revoked has no key to encrypt to.
+        for site in filter(self.place.project.sites.__contains__, self.sites):
             path = self.folder / f"{site}.end"
             if not path.exists():
                 self._seal("end", trip, site, contents.write(contents.QuestionContents(b"")), path)
             self._put(path.read_bytes(), site, trip, "end")
+
+    def describe_trips(self, document: ModelDocument) -> str:
+        """Return how often files went back and forth, which is more often than the fit asked."""
+        own = (document.round_trips or 0) + (document.examination_trips or 0)
+        trips = len(self.trips())
+        before = "of them before the fit, for keys and what the columns hold"
+        return f"by files: {trips} round trips, {trips - own} {before}"
 
     def accept(self, head: Head, data: bytes) -> bool:
         """Keep a site's answer; return whether it is new."""
@@ -240,18 +289,31 @@ class PostedFit:
 
 
 def begin(place: Place, plan: FitPlan[NetworkSource], out: Path) -> PostedFit:
-    """Draw a fit's identity and keep its plan."""
+    """Draw a fit's identity and keep its plan; return the same fit if it is asked again."""
     sites = tuple(sorted(plan.source.sites or place.project.sites))
     for site in sites:
         check_site(place.project, site)
         place.key_of(site)
     if (out / "model.json").exists():
         raise FedLassoError(f"{out} contains a model; choose another folder with --out")
+    about = FitState(str(out.resolve()))
+    for fit in place.fits():
+        if fit.about != about:
+            continue
+        if fit.plan == replace(plan, source=replace(plan.source, fit=fit.name, sites=sites)):
+            # The same command, after it was killed.
+            return fit
+        busy = f"fit {contents.short(fit.name)} will write its model to {out}"
+        raise FedLassoError(f"{busy}; choose another folder with --out, or abandon that fit")
     name = secrets.token_hex(16)
     fit = PostedFit(place, name)
     source = replace(plan.source, fit=name, sites=sites)
-    models.write_plan(fit.folder, replace(plan, source=source))
-    fit.keep(FitState(str(out.resolve())))
+    # The folder appears with all that it needs, so a kill leaves a whole fit or none.
+    begun = fit.folder.with_name(_BEGUN)
+    shutil.rmtree(begun, ignore_errors=True)
+    models.write_plan(begun, replace(plan, source=source))
+    write_atomically(begun / ABOUT, msgspec.json.encode(about), private=True)
+    begun.replace(fit.folder)
     return fit
 
 

@@ -44,6 +44,7 @@ def run_demo(keep: Path | None) -> int:
         fit = begin(place, models.FitPlan(Settings(), source, False), base / "model")
         finished = _play(fit, base, tables)
         print(models.describe_model(finished.document))
+        print(fit.describe_trips(finished.document))
         keys = {name: read_secret(base / name / "kit") for name in SITES}
         alone = base / "alone"
         models.write_model(alone, repeat_fit(finished.document, tables, keys))
@@ -93,8 +94,8 @@ def _carry(fit: PostedFit, base: Path, tables: dict[str, Path]) -> None:
         shutil.copy(path, question)
         # What a site is shown is printed once, for the site that is called north.
         agree: ConfirmAnswer = _show if name == "north" else (lambda _: True)
-        outcome = Mailbox(base / name / "kit", tables[name], None, agree).answer(question)
         print(f"  coordinator to {name}: {question.name}, {question.stat().st_size} bytes")
+        outcome = Mailbox(base / name / "kit", tables[name], None, agree).answer(question)
         if outcome.answer is not None:
             size = outcome.answer.stat().st_size
             print(f"  {name} to coordinator: {outcome.answer.name}, {size} bytes")

@@ -69,9 +69,9 @@ def naming(name: str) -> Iterator[None]:
     try:
         yield
     except FedLassoError as error:
-        if isinstance(error, Interrupted):
-            raise
-        raise FedLassoError(f"{name}: {error}") from None
+        if not isinstance(error, Interrupted):
+            error.args = (f"{name}: {error}", *error.args[1:])
+        raise
 
 
 def read_limited(path: Path) -> bytes:

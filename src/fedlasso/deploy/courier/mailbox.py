@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from fedlasso.deploy.courier.envelope import (
     seal,
     unseal,
 )
-from fedlasso.deploy.courier.plain_words import ConfirmAnswer, Consent
+from fedlasso.deploy.courier.plain_words import ConfirmAnswer, Consent, Declined
 from fedlasso.deploy.courier.session import SESSIONS, PostedSession
 from fedlasso.deploy.kit import (
     Kit,
@@ -51,6 +51,10 @@ from fedlasso.governance.masks import OfferKey
 _TO_DOOR = Introduce | OfferKey | AboutColumns
 
 
+class UnfitData(FedLassoError):
+    """The data file cannot answer a question; once it is corrected, it can."""
+
+
 @dataclass(frozen=True)
 class Answered:
     """What became of a question: the answer and its file, if there is one, and a line about it."""
@@ -66,13 +70,15 @@ class Answered:
 class Mailbox:
     """A site that answers files: its kit, its records and its policy.
 
-    `agree` is asked before an answer is written; without it the policy must not require approval.
+    `agree` is asked before an answer is written. Without it the policy must not require approval,
+    and `show` is called with what would leave.
     """
 
     folder: Path
     data: Path
     policy: Path | None = None
     agree: ConfirmAnswer | None = None
+    show: Callable[[str], None] = lambda _: None
 
     @property
     def name(self) -> str:
@@ -133,10 +139,12 @@ class Mailbox:
         if before is not None:
             text = f"question {head.trip} of {named} was answered before: same answer"
             return Answered(text, out, before)
-        answered = self._ask_door(kit, head, question, session)
-        if answered is None:
+        try:
+            replies, audit, last = self._ask_door(kit, head, question, session)
+        except Declined as declined:
+            if declined.error is not None:
+                raise declined.error from None
             return Answered("nothing was written, and nothing leaves")
-        replies, audit, last = answered
         own = Head(
             "answer",
             kit.project,
@@ -157,35 +165,65 @@ class Mailbox:
 
     def _ask_door(
         self, kit: Kit, head: Head, question: contents.QuestionContents, session: PostedSession
-    ) -> tuple[bytes, bytes, int] | None:
-        """Return the replies, the audit's summary and the last number; None if not approved."""
+    ) -> tuple[bytes, bytes, int]:
+        """Return the replies, the audit's summary and the last number."""
         policy = read_policy(self.policy)
         if policy.approval and self.agree is None:
             raise FedLassoError("the policy here requires approval of every answer; omit --yes")
         parts = _read_parts(question.asked, policy)
         for part in parts:
             decode_question(part)
-        records = TableRecords(self.data, read_secret(self.folder), kit.name)
+        records = self._read_records(kit, head, session)
         given = (kit.name, records, replace(policy, approval=True), open_audit(self.folder))
         memory = self.folder / "memory"
         door = Door(*given, memory, __version__, identity=identify(self.folder))
         asked = [_resolve(part, question, door) for part in parts]
         requests = [decode_question(part) for part in asked]
-        consent = Consent(self.agree or (lambda _: True), head, question, door, requests)
+        self._check_columns(records, policy, requests)
+        consent = Consent(self.agree, self.show, head, question, door, requests)
         own = [request for request in requests if isinstance(request, _TO_DOOR)]
         if len(own) == len(requests):
-            if not consent.ask_before():
-                return None
+            consent.ask_before()
             door.approve = lambda _: True
         else:
             door.approve = consent.approve
         session.restore(door)
         replies = _reply_each(door, session, head.trip, asked, requests)
-        if consent.declined:
-            return None
+        with self._fitting():
+            records.check_unchanged()
         summary = door.answer_bytes(encode(SummariseAudit(head.fit, question.heads)))
         packed = pack(replies) if is_batch(question.asked) else replies[0]
         return packed, summary, max(request.number for request in requests)
+
+    def _read_records(self, kit: Kit, head: Head, session: PostedSession) -> TableRecords:
+        """Return the data file, the same for all questions of a fit."""
+        with self._fitting():
+            records = TableRecords(self.data, read_secret(self.folder), kit.name)
+            if head.trip > 1 and session.data and records.fingerprint != session.data:
+                change = "is not as it was at this fit's first question"
+                raise FedLassoError(f"{self.data.name} {change}; restore it")
+        return records
+
+    def _check_columns(
+        self, records: TableRecords, policy: Policy, requests: Sequence[Request[Any]]
+    ) -> None:
+        """Refuse a data file without a column in question; the policy may hide others."""
+        about = [request for request in requests if isinstance(request, AboutColumns)]
+        wanted = {name for request in about for name in (*request.outcome, *request.columns)}
+        lost = sorted(name for name in wanted.difference(records.columns) if policy.shows(name))
+        if lost:
+            with self._fitting():
+                named = ", ".join(map(repr, lost))
+                raise FedLassoError(f"{self.data.name} has no column {named}; correct its header")
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Let errors of the data file be those of `UnfitData`, with what can be done."""
+        try:
+            yield
+        except FedLassoError as error:
+            later = "nothing was written, and the question can be answered later"
+            raise UnfitData(f"site {self.name!r}: {error} ({later})") from None
 
 
 def _read_parts(asked: bytes, policy: Policy) -> list[bytes]:
@@ -240,7 +278,7 @@ def _reply_one(
     if isinstance(decode(reply), Refusal):
         return reply
     if isinstance(request, OfferKey):
-        session.note_key(door.secret)
+        session.note_key(door.secret, door.records.fingerprint)
     elif isinstance(request, Open):
         session.note_opening(part, reply)
     return reply

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fedlasso.deploy.courier.contents import QuestionContents, short
 from fedlasso.deploy.courier.envelope import Head
+from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
 from fedlasso.federation.messages import questions
 from fedlasso.governance import Door
-from fedlasso.governance.consent import Transfer, list_names
+from fedlasso.governance.consent import Transfer
 from fedlasso.governance.door_messages import (
     AboutColumns,
     DescribeColumns,
@@ -26,39 +27,60 @@ from fedlasso.governance.masks import OfferKey
 # Shows a text that ends with a question, and returns whether the answer is yes.
 ConfirmAnswer = Callable[[str], bool]
 _BUDGETS = {
-    "numbers": "times as many numbers as rows times columns",
+    "numbers": "numbers, as a fraction of rows times columns",
     "splits": "cuts of the rows",
-    "moments": "of the columns that may have second moments, as a fraction",
+    "moments": "columns with second moments, as a fraction of those that may have them",
     "candidates": "models evaluated on held-out rows",
     "comparisons": "comparisons with the site's noise",
     "refusals": "refusals that depend on the records",
-    "fit_refusals": "of these in one fit",
+    "fit_refusals": "such refusals in one fit",
 }
+# Characters of a line with names of columns.
+_WIDTH = 96
+
+
+class Declined(BaseException):
+    """Nobody said yes, for the reason `error` if there is one.
+
+    It is no `Exception`, which a door would answer with a refusal, and charge.
+    """
+
+    def __init__(self, error: FedLassoError | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 @dataclass(eq=False)
 class Consent:
-    """Asks once for every answer; `declined` is whether the answer was no."""
+    """Asks once for every answer, or shows it; raises `Declined` unless the answer is yes."""
 
-    agree: ConfirmAnswer
+    agree: ConfirmAnswer | None
+    show: Callable[[str], None]
     head: Head
     question: QuestionContents
     door: Door
     requests: Sequence[Request[Any]]
-    declined: bool = field(default=False, init=False)
 
-    def ask_before(self) -> bool:
+    def ask_before(self) -> None:
         """Ask about names and counts, which are known before anything is computed."""
-        return self._ask(self._names_and_counts())
+        self._ask(self._names_and_counts())
 
     def approve(self, transfers: Sequence[Transfer]) -> bool:
         """Ask about the numbers that would leave."""
-        return self._ask([*self._names_and_counts(), *self._numbers(transfers)])
+        self._ask([*self._names_and_counts(), *self._numbers(transfers)])
+        return True
 
-    def _ask(self, lines: Sequence[str]) -> bool:
-        text = "\n".join([*self._who(), *lines, *self._budgets(), "Write the answer? [y/N] "])
-        self.declined = not self.agree(text)
-        return not self.declined
+    def _ask(self, lines: Sequence[str]) -> None:
+        text = "\n".join([*self._who(), *lines, *self._budgets()])
+        if self.agree is None:
+            self.show(text)
+            return
+        try:
+            agreed = self.agree(f"{text}\nWrite the answer? [y/N] ")
+        except FedLassoError as error:
+            raise Declined(error) from None
+        if not agreed:
+            raise Declined
 
     def _who(self) -> list[str]:
         head = self.head
@@ -78,20 +100,23 @@ class Consent:
         for request in self.requests:
             if isinstance(request, Introduce):
                 shown = [name for name in records.columns if self.door.policy.shows(name)]
-                lines.append(f"Would leave: {records.rows} rows as a count, and the names of")
-                lines.append(f"  {list_names(shown)}")
+                rows = f"{records.rows} rows as a count"
+                lines.append(f"Would leave: {rows}, and the names of {len(shown)} columns")
+                lines += _list_all(shown)
             elif isinstance(request, OfferKey):
                 lines.append("Would leave: a public key, with which all sites mask their sums")
             elif isinstance(request, AboutColumns):
-                what = "Would take part in a fit with the"
+                columns = f"{len(request.columns)} columns"
+                what = f"Would take part in a fit with {columns}"
                 if isinstance(request, DescribeColumns):
                     fewest = max(request.min_level, self.door.policy.min_level_rows)
-                    what = f"Would leave: types, and text levels of {fewest} rows or more, of"
+                    levels = f"text levels of {fewest} rows or more"
+                    what = f"Would leave: types, and {levels}, of {columns}"
                 elif isinstance(request, FindOthers):
-                    what = "Would leave: which text columns have other levels, of"
+                    what = f"Would leave: which text columns have other levels, of {columns}"
                 target = ", ".join(map(repr, request.outcome))
                 lines.append(what)
-                lines.append(f"  {list_names(request.columns)}, response {target}")
+                lines += [*_list_all(request.columns), f"  response {target}"]
         return lines
 
     def _numbers(self, transfers: Sequence[Transfer]) -> list[str]:
@@ -113,14 +138,30 @@ class Consent:
             how = "masked: only the total of all sites can be read" if hidden else "in clear"
             lines.append(f"  {count} x {name}: {numbers[name, hidden]} numbers, {how}")
             lines.append(f"    {known[name].discloses.reveals}")
+        if len(transfers) < len(guarded):
+            lines.append("Would be refused: the question after these, which may use a refusal")
         return lines
 
     def _budgets(self) -> list[str]:
-        ledger = self.door.lifetime
         limits = self.door.policy.limits()
-        left = []
+        lines = ["Left of this data file's budgets after this answer (before it):"]
         for budget in BUDGETS:
             if budget in limits:
-                rest = max(limits[budget] - ledger.busiest(budget), 0)
-                left.append(f"{rest:.3g} of {limits[budget]:g} {_BUDGETS[budget]}")
-        return ["Left of this data file's budgets, before this answer:", "  " + "; ".join(left)]
+                limit = limits[budget]
+                charges = ((), self.door.pending)
+                used = [self.door.lifetime.busiest(budget, new) for new in charges]
+                before, after = (max(limit - each, 0) for each in used)
+                left = f"{after:.3g} ({before:.3g}) of {limit:g}"
+                lines.append(f"  {_BUDGETS[budget]}: {left}")
+        return lines
+
+
+def _list_all(names: Sequence[str]) -> list[str]:
+    """Return lines with all names: the one that is not shown might be the one to refuse."""
+    lines = [" "]
+    for k, name in enumerate(names, start=1):
+        shown = f" {name!r}" + ("," if k < len(names) else "")
+        if len(lines[-1]) > 1 and len(lines[-1]) + len(shown) > _WIDTH:
+            lines.append(" ")
+        lines[-1] += shown
+    return lines

@@ -42,6 +42,10 @@ class Awaiting(Interrupted):
         self.sites = tuple(sites)
 
 
+class AskedOtherwise(Stopped):
+    """Another version of the software would ask other questions."""
+
+
 @dataclass(eq=False)
 class PostedLine:
     """A line whose answers are in files: one that is not there ends the fit for now.
@@ -67,7 +71,8 @@ class PostedLine:
             write_atomically(asked, question, private=True)
         elif asked.read_bytes() != question:
             remedy = "finish this fit with the version that started it, or start a new fit"
-            raise Stopped(f"round trip {self.trip} would ask something else than before; {remedy}")
+            change = f"round trip {self.trip} would ask something else than before"
+            raise AskedOtherwise(f"{change}; {remedy}")
         missing = [site for site in sites if not answer_path(folder, site).exists()]
         for site in missing:
             self.write_question(self.trip, site, question, self._heads(site))

@@ -9,7 +9,7 @@ from fedlasso.deploy.courier.carriers import Carrier
 from fedlasso.deploy.courier.collect import Place, PostedFit, collect_data
 from fedlasso.deploy.courier.contents import short
 from fedlasso.deploy.courier.envelope import hash_of
-from fedlasso.deploy.courier.mailbox import Mailbox
+from fedlasso.deploy.courier.mailbox import Mailbox, UnfitData
 from fedlasso.deploy.courier.post import Awaiting
 from fedlasso.errors import FedLassoError, Interrupted
 from fedlasso.federation.ledger import Notify
@@ -25,10 +25,20 @@ class _Watch:
     carrier: Carrier
     notify: Notify
     refused: set[str] = field(default_factory=set, init=False)
+    # Whether no file was refused in the last look, and no fit has failed.
+    well: bool = field(default=True, init=False)
+    _reported: set[str] = field(default_factory=set, init=False)
 
-    def refuse(self, name: str, data: bytes, error: FedLassoError) -> None:
+    def refuse(self, data: bytes, error: FedLassoError) -> None:
         self.refused.add(hash_of(data))
-        self.notify(f"refused: {error}")
+        self.report(f"refused: {error}")
+
+    def report(self, problem: str) -> None:
+        """Report a problem once."""
+        self.well = False
+        if problem not in self._reported:
+            self._reported.add(problem)
+            self.notify(problem)
 
     def was_refused(self, data: bytes) -> bool:
         # A file that is still being copied has other bytes later.
@@ -48,6 +58,7 @@ class SiteWatch(_Watch):
 
     def look(self) -> int:
         """Answer what is new; return how many files were answered."""
+        self.well = True
         names = self.carrier.names()
         mine = [name for name in names if name.rsplit("-", 2)[0] == self._name]
         done = 0
@@ -61,8 +72,12 @@ class SiteWatch(_Watch):
                 outcome = self.mailbox.reply(name, data)
             except Interrupted:
                 raise
+            except UnfitData as error:
+                # It is answered once the data file is corrected.
+                self.report(str(error))
+                continue
             except FedLassoError as error:
-                self.refuse(name, data, error)
+                self.refuse(data, error)
                 continue
             if outcome.data is not None:
                 self.carrier.write(outcome.name, outcome.data)
@@ -85,17 +100,20 @@ class ProjectWatch(_Watch):
         super().__init__(carrier, notify)
         self.place = place
         self.finish = finish
+        self._failed = False
 
     def look(self) -> int:
-        """Collect what is new, and go on with every fit; return how many fits are unfinished."""
+        """Collect what is new, and go on with every fit; return how many fits have not ended."""
+        self.well = not self._failed
         with self.place.locked():
             for name in self.carrier.names():
                 if name.endswith(".fla"):
                     self._collect(name)
-            fits = [fit for fit in self.place.fits() if not fit.about.finished]
-            unfinished = sum(not self._advance(fit) for fit in fits)
+            for fit in self.place.fits():
+                if not fit.about.ended:
+                    self._advance(fit)
             self._exchange_questions()
-        return unfinished
+            return sum(not fit.about.ended for fit in self.place.fits())
 
     def _collect(self, name: str) -> None:
         data = self.carrier.read(name)
@@ -104,19 +122,24 @@ class ProjectWatch(_Watch):
         try:
             _, new = collect_data(self.place, name, data)
         except FedLassoError as error:
-            self.refuse(name, data, error)
+            self.refuse(data, error)
             return
         self.carrier.remove(name)
         if new:
             self.notify(f"{name}: collected, {len(data)} bytes")
 
-    def _advance(self, fit: PostedFit) -> bool:
+    def _advance(self, fit: PostedFit) -> None:
+        """Go on with a fit; an error ends it, or is met again at the next look."""
         try:
             fit.advance(notify=self.notify)
         except Awaiting:
-            return False
-        self.finish(fit)
-        return True
+            pass
+        except (FedLassoError, OSError) as error:
+            self._failed |= bool(fit.about.failed)
+            state = "has failed" if fit.about.failed else "cannot go on"
+            self.report(f"fit {short(fit.name)} {state}: {error}")
+        else:
+            self.finish(fit)
 
     def _exchange_questions(self) -> None:
         """Write the outstanding questions, and remove those that are answered."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from fedlasso.atomic_files import make_private, write_atomically
 from fedlasso.deploy.courier.contents import session_of
@@ -22,10 +23,15 @@ _IDENTITY = re.compile(r"[0-9a-f]{32}")
 SESSIONS = "courier"
 
 
+class HasEnded(FedLassoError):
+    """The fit of a question has ended here."""
+
+
 class Kept(msgspec.Struct, frozen=True):
-    """The key drawn for masks, and the question that opened the fit."""
+    """The key for masks, the data file's fingerprint, and the question that opened the fit."""
 
     secret: bytes = b""
+    data: str = ""
     opening: bytes = b""
     opened: bytes = b""
 
@@ -58,7 +64,7 @@ class PostedSession:
     def find(self, head: Head, question: bytes) -> bytes | None:
         """Return the answer to a question answered before; refuse one out of order."""
         if self.ended:
-            raise FedLassoError("belongs to a fit that has ended here; nothing more is answered")
+            raise HasEnded("belongs to a fit that has ended here; nothing more is answered")
         path = self._path(head.trip)
         if path.exists():
             answer = path.read_bytes()
@@ -105,12 +111,17 @@ class PostedSession:
         kept = self._kept
         return kept.opened if part == kept.opening else b""
 
-    def note_key(self, secret: bytes) -> None:
-        """Keep a key before it is offered."""
-        self._write(Kept(secret))
+    @property
+    def data(self) -> str:
+        """The fingerprint of the data file that answered the first question."""
+        return self._kept.data
+
+    def note_key(self, secret: bytes, data: str) -> None:
+        """Keep a key and the data file's fingerprint before the key is offered."""
+        self._write(Kept(secret, data))
 
     def note_opening(self, opening: bytes, opened: bytes) -> None:
-        self._write(Kept(self._kept.secret, opening, opened))
+        self._write(replace(self._kept, opening=opening, opened=opened))
 
     def end(self) -> None:
         """Delete keys and answers; only a mark stays, so that nothing is answered again."""

@@ -40,11 +40,12 @@ class Project:
     version: str
 
 
-def read_project(folder: Path) -> Project:
+def read_project(folder: Path, group: str = "federation") -> Project:
+    """Return the project in a folder; `group` is that of the command that makes one."""
     try:
         return msgspec.json.decode((folder / "project.json").read_bytes(), type=Project)
     except (OSError, ValueError):
-        init = f"`fedlasso federation init {folder}`"
+        init = f"`fedlasso {group} init {folder}`"
         raise FedLassoError(f"{folder} contains no project; make one with {init}") from None
 
 
