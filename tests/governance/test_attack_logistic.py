@@ -68,10 +68,18 @@ def test_rows_of_every_combination_are_told_by_default(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, true)
 
 
-def test_a_site_that_sends_few_numbers_keeps_them(tmp_path: Path) -> None:
-    found, true = count_cells(tmp_path, 0.02)
+def count_hits(folder: Path, most: float) -> tuple[int, float]:
+    """Single rows found, and by chance: as many cells called single, drawn from all."""
+    found, true = count_cells(folder, most)
     single = true == 1
-    hits = int((found[single] == 1).sum())
-    # Chance: as many cells called single, drawn from all.
-    chance = single.sum() * (found == 1).mean()
+    return int((found[single] == 1).sum()), float(single.sum() * (found == 1).mean())
+
+
+def test_a_limit_that_fits_need_is_not_enough(tmp_path: Path) -> None:
+    hits, chance = count_hits(tmp_path, 0.2)
+    assert hits > 2 * chance
+
+
+def test_a_site_that_sends_few_numbers_keeps_them(tmp_path: Path) -> None:
+    hits, chance = count_hits(tmp_path, 0.02)
     assert hits <= chance + 3 * np.sqrt(chance)

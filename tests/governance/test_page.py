@@ -15,6 +15,7 @@ from fedlasso.governance import Policy
 from fedlasso.governance.audit_report import check_ledgers, entry_text, write_audit_page
 from fedlasso.governance.officer_summary import (
     OFTEN,
+    OFTEN_PER_COLUMN,
     OFTEN_RANGES,
     at_chosen_model,
     find_unusual,
@@ -26,7 +27,7 @@ from fedlasso.sites.views import ColumnSums, Standardise
 
 P = 4
 UNUSUAL = (
-    "fit abababab got 102 answers at models that the coordinator chose",
+    "fit abababab got 113 answers at models that the coordinator chose",
     "fit abababab got 21 answers about ranges of records",
     "named 2 different sets of sites",
     "as many numbers as values were sent",
@@ -88,7 +89,9 @@ def test_what_is_unusual_stands_out(victim: Victim) -> None:
     audit = victim.door.audit
     assert list(find_unusual(list(audit.entries()))) == []
     entry = next(e for e in audit.entries() if e.question == "GradientAt")
-    many = [entry] * (OFTEN + 2) + [replace(entry, question="ScoreRanges")] * (OFTEN_RANGES + 1)
+    many = [entry] * (OFTEN + P * OFTEN_PER_COLUMN + 1) + [
+        replace(entry, question="ScoreRanges")
+    ] * (OFTEN_RANGES + 1)
     sites = [dict.fromkeys("abc", "k"), dict.fromkeys("ab", "k")]
     many += [
         replace(entry, question="Open", sites=each, rows=9, columns=["x"], spent={})

@@ -11,10 +11,12 @@ from fedlasso.governance.membership import ACCEPTED, OPENED
 # Roles of numbers that make a question one about a model of the coordinator's choice.
 _MODEL = {"model", "points", "accumulated"}
 # Answers of one kind at chosen models that stand out in one fit: a number, and some per column,
-# since usual fits of more columns take more steps; answers about ranges; and the percentage of
-# the values that as many numbers left. In all fits of a file FITS times as many stand out.
+# since usual fits of more columns take more steps, but at most OFTEN_IN_ALL; answers about ranges;
+# and the percentage of the values that as many numbers left. In all fits of a file FITS times as
+# many stand out.
 OFTEN = 100
-OFTEN_PER_COLUMN = 0.25
+OFTEN_PER_COLUMN = 3
+OFTEN_IN_ALL = 400
 OFTEN_RANGES = 20
 FITS = 2
 MANY_PERCENT = 90.0
@@ -130,7 +132,8 @@ def find_unusual(entries: Sequence[Entry]) -> Iterator[str]:
     files = {summary.data: summary for summary in summarise_files(entries)}
     for (where, fits, data, question), times in asked.items():
         columns = max((columns for _, columns in files[data].compared), default=0)
-        if at_chosen_model(question) and times > fits * (OFTEN + OFTEN_PER_COLUMN * columns):
+        usual = min(OFTEN + OFTEN_PER_COLUMN * columns, OFTEN_IN_ALL)
+        if at_chosen_model(question) and times > fits * usual:
             kind = "answers at models that the coordinator chose"
             yield f"{where} got {times:,} {kind} ({question}); usual fits need fewer"
         if question in RANGES and times > fits * OFTEN_RANGES:

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,5 +125,5 @@ def fit_by_default(
 def fit_alone(study: Study, tables: dict[str, Path], document: ModelDocument) -> ModelDocument:
     """The model of the same sites in this process, without a policy."""
     settings = Settings(family=study.family)
-    join = replace(opening(document.schema, family=study.family), event=study.event)
+    join = opening(document.schema, family=study.family, event=study.event)
     return make_model(in_process(tables, join), settings, document.schema)
