@@ -107,7 +107,8 @@ def test_many_questions_at_chosen_models_are_unusual(fits: int, times: int, tmp_
     where = "data file" if fits > 1 else "fit"
     for door in doors.values():
         check_percent(doors)
-        (line,) = unusual(door)
-        assert line.startswith(where)
-        assert "answers at models that the coordinator chose (GradientAt)" in line
+        lines = unusual(door)
+        assert len(lines) == 1
+        assert lines[0].startswith(where)
+        assert "answers at models that the coordinator chose (GradientAt)" in lines[0]
         assert "Unusual: " in page(door)

@@ -98,6 +98,7 @@ def test_what_is_unusual_stands_out(victim: Victim) -> None:
         for each in sites
     ]
     said = list(find_unusual(many))
+    assert len(said) == len(UNUSUAL)
     assert [words in line for words, line in zip(UNUSUAL, said, strict=True)] == [True] * 4
     page = write_audit_page("a", "trial", audit, Policy())
     assert "Unusual" not in page
