@@ -12,6 +12,7 @@ from fedlasso import FedLassoError, Site
 from fedlasso.federation import decode, encode
 from fedlasso.governance import Audit, Policy
 from fedlasso.governance.guard import GuardedSite
+from fedlasso.governance.officer_summary import find_unusual
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt
 from fedlasso.sites.questions import GradientSum
@@ -44,7 +45,7 @@ def count_cells(folder: Path, most: float) -> tuple[Array, Array]:
     X, y = draw()
     site = Site("a", X, y, loss="binomial", intercept=True, raw=True)
     policy = Policy(max_numbers=most)
-    door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16)
+    door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16, data="ef" * 16)
     equations, answers = [], []
     for b in models():
         try:
@@ -66,6 +67,9 @@ def test_rows_of_every_combination_are_told_by_default(tmp_path: Path) -> None:
     found, true = count_cells(tmp_path, Policy().max_numbers)
     assert (true == 1).sum() > 40
     np.testing.assert_array_equal(found, true)
+    # The site's report marks it.
+    (line,) = find_unusual(list(Audit(tmp_path / "audit.jsonl").entries()))
+    assert "answers at models that the coordinator chose (GradientAt)" in line
 
 
 def count_hits(folder: Path, most: float) -> tuple[int, float]:

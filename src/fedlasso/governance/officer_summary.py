@@ -123,7 +123,7 @@ def find_unusual(entries: Sequence[Entry]) -> Iterator[str]:
     changed = 0
     for entry in entries:
         # The same answer again reveals nothing new.
-        if entry.verdict == "sent" and "numbers" in entry.spent:
+        if entry.data and entry.verdict == "sent" and "numbers" in entry.spent:
             asked[f"fit {entry.fit[:8]}", 1, entry.data, entry.question] += 1
             asked[f"data file {entry.data[:8]}", FITS, entry.data, entry.question] += 1
         if entry.question == OPENED and entry.sites:
