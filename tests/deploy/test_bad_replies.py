@@ -196,18 +196,20 @@ def test_bytes_in_another_form_than_sites_write_are_refused(tables: dict[str, Pa
         network.ask(Rows())
 
 
+# Bytes that a reply to `Rows` can have.
+MOST_OF_ROWS = 65_544
+
+
 def test_too_many_bytes_are_not_even_read(
     tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = open_network(tables, Rows=lambda reply: bytes(max_reply_bytes(Rows(), 12) + 1))
+    network = open_network(tables, Rows=lambda reply: bytes(MOST_OF_ROWS + 1))
 
     def never(data: bytes) -> Message:
         raise AssertionError(f"{len(data)} bytes were read")
 
-    with pytest.raises(BadReply, match="more than the 65544 bytes that the reply can have"):
-        network.ask(Rows(to=("b",)))
     monkeypatch.setattr("fedlasso.federation.checking.decode", never)
-    with pytest.raises(BadReply, match="more than the 65544 bytes"):
+    with pytest.raises(BadReply, match="more than the 65544 bytes that the reply can have"):
         network.ask(Rows(to=("b",)))
     with pytest.raises(AssertionError, match="were read"):
         network.ask(Rows(to=("a",)))

@@ -14,6 +14,7 @@ from helpers.nets import COLUMNS, FIT, SITES, in_process, numbers, opening, same
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Answer, Network
+from fedlasso.deploy.reconcile import RECEIPTS
 from fedlasso.deploy.run import begin_plan, run_plan
 from fedlasso.federation import decode, encode
 from fedlasso.federation.codec import is_batch, pack
@@ -347,6 +348,8 @@ def test_a_fit_resumes_after_an_impossible_total_once_the_site_is_mended(
         run_plan(out, project.connect)
     monkeypatch.undo()
     # What was discarded has no receipt, which site b's audit would contradict.
+    sent = {entry.sha256 for door in project.doors.values() for entry in door.audit.entries()}
+    assert {line.split()[1] for line in (out / RECEIPTS).read_text().splitlines()} <= sent
     run_plan(out, project.connect)
     write_model(tmp_path / "alone", make_model(in_process(tables), settings, numbers()))
     assert same_files(out, tmp_path / "alone")

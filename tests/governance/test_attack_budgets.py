@@ -134,7 +134,9 @@ def test_a_file_is_closed_after_many_refusals(tmp_path: Path) -> None:
     for k in range(3):
         victim.view("", np.full(P, 1e9 + k))
     for request in (Rows(), ColumnSums()):
-        assert victim.ask(request).text.startswith("this data file is closed after 3 refused")
+        closed = victim.ask(request)
+        assert isinstance(closed, Refusal)
+        assert closed.text.startswith("this data file is closed after 3 refused")
     assert victim.open().text.startswith("this data file is closed")
     assert not isinstance(Victim(tmp_path, X, y, Policy(max_refusals=4)).open(), Refusal)
 
@@ -146,7 +148,9 @@ def test_a_fit_is_closed_after_fewer_refusals_than_a_file(tmp_path: Path) -> Non
     far = iter(range(100))
     for _ in range(policy.max_fit_refusals):
         victim.view("", np.full(P, 1e9 + next(far)))
-    assert victim.ask(Rows()).text == "this fit is closed after 10 refused questions; start another"
+    closed = victim.ask(Rows())
+    assert isinstance(closed, Refusal)
+    assert closed.text == "this fit is closed after 10 refused questions; start another"
     assert victim.open().text.startswith("this fit is closed")
     # Other fits go on, until the file is closed for good.
     victim.opened(fit="cd" * 8)

@@ -12,6 +12,7 @@ from fedlasso import FedLassoError, Site
 from fedlasso.federation import decode, encode
 from fedlasso.governance import Audit, Policy
 from fedlasso.governance.guard import GuardedSite
+from fedlasso.governance.officer_summary import find_unusual
 from fedlasso.numerics import Array
 from fedlasso.sites import GradientAt
 from fedlasso.sites.questions import GradientSum
@@ -44,7 +45,7 @@ def count_cells(folder: Path, most: float) -> tuple[Array, Array]:
     X, y = draw()
     site = Site("a", X, y, loss="binomial", intercept=True, raw=True)
     policy = Policy(max_numbers=most)
-    door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16)
+    door = GuardedSite(site, policy, Audit(folder / "audit.jsonl"), "ab" * 16, data="ef" * 16)
     equations, answers = [], []
     for b in models():
         try:
@@ -66,12 +67,23 @@ def test_rows_of_every_combination_are_told_by_default(tmp_path: Path) -> None:
     found, true = count_cells(tmp_path, Policy().max_numbers)
     assert (true == 1).sum() > 40
     np.testing.assert_array_equal(found, true)
+    # The site's report marks it.
+    (line,) = find_unusual(list(Audit(tmp_path / "audit.jsonl").entries()))
+    assert "answers at models that the coordinator chose (GradientAt)" in line
+
+
+def count_hits(folder: Path, most: float) -> tuple[int, float]:
+    """Single rows found, and by chance: as many cells called single, drawn from all."""
+    found, true = count_cells(folder, most)
+    single = true == 1
+    return int((found[single] == 1).sum()), float(single.sum() * (found == 1).mean())
+
+
+def test_a_limit_that_fits_need_is_not_enough(tmp_path: Path) -> None:
+    hits, chance = count_hits(tmp_path, 0.2)
+    assert hits > 2 * chance
 
 
 def test_a_site_that_sends_few_numbers_keeps_them(tmp_path: Path) -> None:
-    found, true = count_cells(tmp_path, 0.02)
-    single = true == 1
-    hits = int((found[single] == 1).sum())
-    # Chance: as many cells called single, drawn from all.
-    chance = single.sum() * (found == 1).mean()
+    hits, chance = count_hits(tmp_path, 0.02)
     assert hits <= chance + 3 * np.sqrt(chance)

@@ -58,6 +58,7 @@ def test_a_response_that_one_patient_has_is_not_asked_about(tmp_path: Path) -> N
     before: Any = Victim(tmp_path / "before", X, y, ANY).opened().ask(GradientAt(np.zeros(P)))
     np.testing.assert_allclose(-before.gradient, X[9], atol=1e-8)
     refused = Victim(tmp_path / "after", X, y).open()
+    assert isinstance(refused, Refusal)
     assert refused.text.startswith("columns 'y' differ from their commonest value")
 
 

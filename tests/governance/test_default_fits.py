@@ -1,6 +1,7 @@
 """Fits by every goal run under the default policy, several times, to the certificate they had."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.deploy.default_data import (
+    STUDIES,
+    Study,
+    fit_alone,
+    fit_by_default,
+    visits,
+    wide_classes,
+)
 from helpers.deploy.doors import DoorLine, make_doors
 from helpers.governance.authority import Authority
 from helpers.natural_units import respond
 from helpers.nets import SITES, in_process, opening
 from sklearn.datasets import load_diabetes
 
+from fedlasso import FedLassoError
 from fedlasso.deploy.network import Network
 from fedlasso.federation import Ledger
 from fedlasso.fitting import GOALS, Settings
@@ -97,6 +107,55 @@ def test_two_classes_by_columns_in_natural_units(tmp_path: Path) -> None:
     guarded, alone = fit_both(tables, doors, settings)
     assert guarded == alone
     assert doors["a"].lifetime.busiest("refusals") == 0
+
+
+NARROW = {name: study for name, study in STUDIES.items() if study is not wide_classes}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("study", [*NARROW.values(), visits], ids=[*NARROW, "visits"])
+def test_default_fits_of_four_families(study: Callable[[], Study], tmp_path: Path) -> None:
+    data = study()
+    tables = data.write(tmp_path / "tables")
+    doors = make_doors(tables, None, Authority(tmp_path / "authority"))
+    guarded = fit_by_default(data, doors)
+    alone = fit_alone(data, tables, guarded)
+    assert guarded.coefficients == alone.coefficients
+    assert guarded.certificate == alone.certificate
+    assert guarded == alone
+    assert guarded.certificate.relative_gap <= 1e-6
+    assert any(row.value for row in guarded.coefficients)
+    for door in doors.values():
+        assert door.lifetime.busiest("refusals") == 0
+
+
+@pytest.mark.full
+def test_a_policy_that_refuses_some_models_leaves_the_same_certificate(tmp_path: Path) -> None:
+    """With more columns than rows models of the search have more columns than sites allow."""
+    data = wide_classes()
+    tables = data.write(tmp_path / "tables")
+    doors = make_doors(tables, None, Authority(tmp_path / "authority"))
+    guarded = fit_by_default(data, doors)
+    alone = fit_alone(data, tables, guarded)
+    for model in (guarded, alone):
+        assert model.certificate.relative_gap <= 1e-6
+    assert guarded.penalty == alone.penalty
+    assert [row.name for row in guarded.coefficients] == [row.name for row in alone.coefficients]
+    np.testing.assert_allclose(
+        [row.value for row in guarded.coefficients],
+        [row.value for row in alone.coefficients],
+        rtol=0, atol=1e-4,
+    )  # fmt: skip
+    assert doors["a"].lifetime.busiest("refusals") == 0
+
+
+@pytest.mark.full
+def test_clear_sums_use_up_the_default_budget(tmp_path: Path) -> None:
+    """What a site sends in clear is about its own records only."""
+    data = STUDIES["breast cancer, two classes"]()
+    doors = make_doors(data.write(tmp_path / "tables"))
+    with pytest.raises(FedLassoError, match="would exceed 100% of its rows times columns"):
+        fit_by_default(data, doors)
 
 
 @pytest.mark.full

@@ -15,6 +15,7 @@ from fedlasso.governance import Policy
 from fedlasso.governance.audit_report import check_ledgers, entry_text, write_audit_page
 from fedlasso.governance.officer_summary import (
     OFTEN,
+    OFTEN_PER_COLUMN,
     OFTEN_RANGES,
     at_chosen_model,
     find_unusual,
@@ -26,8 +27,8 @@ from fedlasso.sites.views import ColumnSums, Standardise
 
 P = 4
 UNUSUAL = (
-    "got 201 answers at models that the coordinator chose",
-    "got 21 answers about ranges of records",
+    "fit abababab got 113 answers at models that the coordinator chose",
+    "fit abababab got 21 answers about ranges of records",
     "named 2 different sets of sites",
     "as many numbers as values were sent",
 )
@@ -70,7 +71,8 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(victim: Victim) -> None
         "sent <b>4</b> answers",
         "<b>1</b> question was refused",
         "Nothing unusual was asked",
-        "<b>120</b> records, <b>5</b> columns used, so 600 values",
+        "<b>120</b> records, <b>5</b> columns used",
+        "this site alone: 120 records in 4 columns, which are 480 values",
         "x0, x1, x2, x3, y",
         "sums over records that depend on a model which the coordinator chose",
         "errors of models on held-out rows",
@@ -87,10 +89,16 @@ def test_what_is_unusual_stands_out(victim: Victim) -> None:
     audit = victim.door.audit
     assert list(find_unusual(list(audit.entries()))) == []
     entry = next(e for e in audit.entries() if e.question == "GradientAt")
-    many = [entry] * (OFTEN + 1) + [replace(entry, question="ScoreRanges")] * (OFTEN_RANGES + 1)
+    many = [entry] * (OFTEN + P * OFTEN_PER_COLUMN + 1) + [
+        replace(entry, question="ScoreRanges")
+    ] * (OFTEN_RANGES + 1)
     sites = [dict.fromkeys("abc", "k"), dict.fromkeys("ab", "k")]
-    many += [replace(entry, question="Open", sites=each, rows=9, columns=["x"]) for each in sites]
+    many += [
+        replace(entry, question="Open", sites=each, rows=9, columns=["x"], spent={})
+        for each in sites
+    ]
     said = list(find_unusual(many))
+    assert len(said) == len(UNUSUAL)
     assert [words in line for words, line in zip(UNUSUAL, said, strict=True)] == [True] * 4
     page = write_audit_page("a", "trial", audit, Policy())
     assert "Unusual" not in page

@@ -241,6 +241,25 @@ def test_the_attacks_on_the_privacy_page_are_in_tests_that_exist() -> None:
         assert known or (PAGE.parents[1] / "tests" / file).exists(), f"docs/privacy.md names {file}"
 
 
+def test_the_privacy_page_names_every_file_of_attacks() -> None:
+    tests = PAGE.parents[1] / "tests"
+    attacks = [*tests.rglob("test_attack*.py"), *tests.rglob("test_*_attacks.py")]
+    assert len(attacks) >= 18
+    named = set(re.findall(r"`([\w/]+\.py)`", PAGE.read_text()))
+    assert {str(file.relative_to(tests)) for file in attacks} - named == set()
+
+
+def test_attacks_that_the_privacy_page_refers_to_are_in_its_table() -> None:
+    page = PAGE.read_text()
+    rows = set(re.findall(r"^\| ([A-Z]?\d+) ", page, re.MULTILINE))
+    referred = re.findall(
+        r"\b(?:attacks?|defence against) ([A-Z]?\d+)(?: and\s+([A-Z]?\d+))?", page
+    )
+    names = {name for pair in referred for name in pair if name}
+    assert len(names) > 5
+    assert names - rows == set()
+
+
 def test_policy_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(

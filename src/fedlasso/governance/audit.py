@@ -43,6 +43,8 @@ class Entry:
     sites, opening : the sites of a fit with the fingerprints of their keys, and a hash of all that
         the fit was opened with
     rows, columns : when a fit opens, the records of the data file and the columns of the fit
+    total_rows, encoded : when a fit opens, the rows and columns that numbers are counted against:
+        of all sites whose sums are masked together, and as the model has them
     """
 
     fit: str
@@ -66,6 +68,8 @@ class Entry:
     opening: str = ""
     rows: int = 0
     columns: list[str] = field(default_factory=list)
+    total_rows: int = 0
+    encoded: int = 0
     number: int = 0
     time: str = ""
     before: str = GENESIS

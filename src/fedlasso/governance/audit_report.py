@@ -11,6 +11,7 @@ from fedlasso.federation.messages import questions
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.lifetime import BUDGETS, BudgetName, Lifetime
 from fedlasso.governance.officer_summary import (
+    FileSummary,
     at_chosen_model,
     find_unusual,
     kind_of_answer,
@@ -230,16 +231,38 @@ def _files(entries: Sequence[Entry]) -> Iterator[str]:
     if not files:
         yield "<p>The audit has no opened fit with its number of records.</p>"
     for each in files:
-        percent = each.percent or 0.0
         yield (
             f"<p>Data file {escape(each.data[:8])}: <b>{each.rows:,}</b> records, "
-            f"<b>{len(each.columns):,}</b> columns used, so {each.rows * len(each.columns):,} "
-            f"values. <b>{each.numbers:,}</b> numbers were sent about them in {len(each.fits):,} "
-            f"fit{'s' * (len(each.fits) != 1)}: <b>{percent:.3g}%</b> as many as there are values."
-            "</p>"
+            f"<b>{len(each.columns):,}</b> columns used. In {len(each.fits):,} "
+            f"fit{'s' * (len(each.fits) != 1)} <b>{each.numbers:,}</b> numbers were sent: "
+            f"<b>{each.percent:.3g}%</b> as many as the values that they are about.</p>"
+            f"<p class='soft'>{_explain_percent(each)}</p>"
         )
         listed = ", ".join(map(escape, sorted(each.columns)))
         yield f"<details><summary>The columns used</summary><p>{listed}</p></details>"
+
+
+def _explain_percent(file: FileSummary) -> str:
+    """Return in plain words what numbers are compared with; `max_numbers` limits the same."""
+    values = " and ".join(
+        f"{rows:,} records in {columns:,} columns, which are {rows * columns:,} values"
+        for rows, columns in file.compared
+    )
+    hidden = any(rows > file.rows for rows, _ in file.compared)
+    about = (
+        "A number that can be read only in the total over all sites is about the records of all "
+        f"sites: {values}. Another site counts with at most {file.rows:,} records, as many as are "
+        f"here. A number that this site sends alone is about its own {file.rows:,} records."
+        if hidden
+        else f"Every number is about the records of this site alone: {values}."
+    )
+    again = f" Another {file.again:,} numbers had been sent before." if file.again else ""
+    return (
+        f"{about} Columns are counted as the model has them: without the outcome, text as one "
+        "column for each level, and with one for the constant term of some models. The same answer "
+        f"to the same question counts once.{again} The limit max_numbers of this site counts in "
+        "the same way; above 100% there would be more numbers than values."
+    )
 
 
 def _budget_rows(audit: Audit, policy: Policy) -> Iterable[Sequence[str]]:

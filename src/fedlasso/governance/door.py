@@ -19,6 +19,7 @@ from fedlasso.federation.messages import PROTOCOL
 from fedlasso.governance import door_messages
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import Approve, describe_fit, describe_question, require_approval
+from fedlasso.governance.counting import count_rows
 from fedlasso.governance.cuts import keep_cut, recall_cut
 from fedlasso.governance.door_messages import AboutColumns, DescribeColumns, FindOthers, Open
 from fedlasso.governance.guard import GuardedSite, read_batch, read_question
@@ -134,9 +135,8 @@ class Door:
                 answer = encode(own)
                 hashed = hashlib.sha256(answer).hexdigest()
                 entry = replace(entry, sites=self._members, verdict="sent")
-                if isinstance(request, Open):
-                    used = [*request.columns, *request.outcome]
-                    entry = replace(entry, rows=self.records.rows, columns=used)
+                if isinstance(request, Open) and self._site is not None:
+                    entry = describe_records(entry, request, self._site)
                 self.audit.write(replace(entry, size=len(answer), sha256=hashed))
                 return answer
             if self._site is None:
@@ -278,6 +278,19 @@ class Door:
             strict=self.identity is not None,
         )
         return door_messages.Opened(site.atoms, site=self.name)
+
+
+def describe_records(entry: Entry, opening: Open, site: GuardedSite) -> Entry:
+    """Return an entry with the records and columns of a fit, and what numbers count against."""
+    rows = site.site.table.n
+    others = site.masks.other_rows if site.masks is not None else ()
+    return replace(
+        entry,
+        rows=rows,
+        columns=[*opening.columns, *opening.outcome],
+        total_rows=round(count_rows(rows, others)),
+        encoded=len(site.columns),
+    )
 
 
 def _opening_scope(request: AboutColumns, rare: Rare) -> str:

@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 
 from fedlasso.federation.messages import questions, roles
 from fedlasso.governance.audit import Entry
-from fedlasso.governance.counting import fraction_of
 from fedlasso.governance.membership import ACCEPTED, OPENED
 
 # Roles of numbers that make a question one about a model of the coordinator's choice.
 _MODEL = {"model", "points", "accumulated"}
-# Answers of one kind at chosen models, and about ranges, that stand out in one fit; and the
-# percentage of a file's values that as many numbers were sent.
-OFTEN = 200
+# Answers of one kind at chosen models that stand out in one fit: a number, and some per column,
+# since usual fits of more columns take more steps, but at most OFTEN_IN_ALL; answers about ranges;
+# and the percentage of the values that as many numbers left. In all fits of a file FITS times as
+# many stand out.
+OFTEN = 100
+OFTEN_PER_COLUMN = 3
+OFTEN_IN_ALL = 400
 OFTEN_RANGES = 20
-MANY_PERCENT = 50.0
+FITS = 2
+MANY_PERCENT = 90.0
 RANGES = ("BaselineAt", "GroupsAt", "ScoreRanges")
 _ABOUT_SITE = ("Introduce", "DescribeColumns", "FindOthers", "OfferKey", OPENED, "SummariseAudit")
 _SINGLE_COLUMNS = (
@@ -31,19 +35,21 @@ _OWN_MODELS = ("ChoosePenalty", "DebiasedFit", "LocalFit", "LocalVotes", "OwnFit
 
 @dataclass
 class FileSummary:
-    """What left of one data file: records, columns, fits, and how many numbers."""
+    """What left of one data file: records, columns, fits, and how many numbers.
+
+    `percent` is how many numbers left per value that they are about, as the limit `max_numbers`
+    counts them: `compared` has the rows and columns of every fit. Numbers in `again` had left
+    before.
+    """
 
     data: str
     rows: int = 0
     columns: dict[str, None] = field(default_factory=dict)
     fits: dict[str, None] = field(default_factory=dict)
+    compared: dict[tuple[int, int], None] = field(default_factory=dict)
     numbers: int = 0
-
-    @property
-    def percent(self) -> float | None:
-        """Numbers sent per value of the file, in percent; None if no fit was opened."""
-        known = self.rows and self.columns
-        return 100 * fraction_of(self.numbers, self.rows, len(self.columns)) if known else None
+    again: int = 0
+    percent: float = 0.0
 
 
 def at_chosen_model(question: str) -> bool:
@@ -83,9 +89,15 @@ def summarise_files(entries: Iterable[Entry]) -> list[FileSummary]:
         summary = files.setdefault(entry.data, FileSummary(entry.data))
         summary.rows = entry.rows or summary.rows
         summary.columns |= dict.fromkeys(entry.columns)
+        if entry.total_rows:
+            summary.compared[entry.total_rows, entry.encoded] = None
         if entry.fit:
             summary.fits[entry.fit] = None
-        summary.numbers += entry.numbers
+        if "numbers" in entry.spent:
+            summary.numbers += entry.numbers
+            summary.percent += 100 * entry.spent["numbers"]
+        else:
+            summary.again += entry.numbers
     return list(files.values())
 
 
@@ -106,24 +118,29 @@ def _fit_of(entry: Entry) -> str:
 
 def find_unusual(entries: Sequence[Entry]) -> Iterator[str]:
     """Yield sentences about what an officer should ask the coordinator about."""
-    asked: Counter[tuple[str, str]] = Counter()
+    asked: Counter[tuple[str, int, str, str]] = Counter()
     opened: set[str] = set()
     changed = 0
     for entry in entries:
-        if entry.verdict == "sent":
-            asked[entry.fit, entry.question] += 1
+        # The same answer again reveals nothing new.
+        if entry.data and entry.verdict == "sent" and "numbers" in entry.spent:
+            asked[f"fit {entry.fit[:8]}", 1, entry.data, entry.question] += 1
+            asked[f"data file {entry.data[:8]}", FITS, entry.data, entry.question] += 1
         if entry.question == OPENED and entry.sites:
             opened.add(" ".join(sorted(entry.sites)))
             changed += entry.verdict == "refused"
-    for (fit, question), times in asked.items():
-        if at_chosen_model(question) and times > OFTEN:
+    files = {summary.data: summary for summary in summarise_files(entries)}
+    for (where, fits, data, question), times in asked.items():
+        columns = max((columns for _, columns in files[data].compared), default=0)
+        usual = min(OFTEN + OFTEN_PER_COLUMN * columns, OFTEN_IN_ALL)
+        if at_chosen_model(question) and times > fits * usual:
             kind = "answers at models that the coordinator chose"
-            yield f"fit {fit[:8]} got {times:,} {kind} ({question}); usual fits need fewer"
-        if question in RANGES and times > OFTEN_RANGES:
-            yield f"fit {fit[:8]} got {times:,} answers about ranges of records ({question})"
+            yield f"{where} got {times:,} {kind} ({question}); usual fits need fewer"
+        if question in RANGES and times > fits * OFTEN_RANGES:
+            yield f"{where} got {times:,} answers about ranges of records ({question})"
     if len(opened) > 1:
         yield f"fits named {len(opened)} different sets of sites; {changed} openings were refused"
-    for summary in summarise_files(entries):
-        if summary.percent is not None and summary.percent > MANY_PERCENT:
+    for summary in files.values():
+        if summary.percent > MANY_PERCENT:
             many = f"{summary.percent:.0f}% as many numbers as values were sent"
             yield f"of data file {summary.data[:8]}, {many}"

@@ -164,4 +164,4 @@ class Project:
         self.patience.append((start, restart))
         line = DoorLine(self.doors, self.cuts.pop(0) if self.cuts else None, self.tampering)
         line.tampered = self.tampered
-        yield Network(line, list(self.doors), timeout)
+        yield Network(line, list(sites or self.doors), timeout)

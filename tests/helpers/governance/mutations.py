@@ -1,7 +1,7 @@
 """Defences, each switched off by one replacement, and a test that must fail then.
 
 A mutation is the name of a function or constant, an expression that replaces it, and the test. The
-expressions see the original as `was`.
+expressions see the original as `was`; `without(was, text)` is the function without a statement.
 """
 
 from typing import NamedTuple
@@ -27,6 +27,8 @@ _INFERENCE = "governance/test_attack_inference.py::"
 _ATOMS = "sites/test_atoms.py::"
 _T = "fedlasso.fitting.examination.table_one."
 _TABLE = "models/test_checkup.py::"
+_OFFICER = "governance/test_officer_summary.py::"
+_RUN = "deploy/test_run.py::"
 MUTATIONS = (
     # Membership and approval.
     Mutation(_G + "door.check_members", "lambda *_: None",
@@ -63,7 +65,7 @@ MUTATIONS = (
     Mutation(_D + "kit._check_site_kit", "lambda *_: None",
              _KITS + "test_names_and_address_are_no_more_than_that"),
     Mutation(_D + "nvflare.engine.write_settings",
-             "lambda to, kit: [(to / n).mkdir(parents=True) for n in ('startup', 'local')]",
+             "lambda to, kit: (was(to, kit), [f.write_text('{}') for f in to.rglob('*.json')])",
              _KITS + "test_a_site_writes_its_own_settings"),
     Mutation(_D + "nvflare.restrictions.refuse_reports", "lambda: None",
              _KITS + "test_nobody_gets_a_report_of_the_engine"),
@@ -170,4 +172,72 @@ MUTATIONS = (
              _TABLE + "test_no_difference_shows_a_few_rows_or_missing_values"),
     Mutation(_T + "_withhold_missing", "lambda summaries: summaries",
              _TABLE + "test_no_difference_shows_a_few_rows_or_missing_values"),
+    # The report for a data protection officer.
+    Mutation(_G + "officer_summary.at_chosen_model", "lambda question: False",
+             _OFFICER + "test_many_questions_at_chosen_models_are_unusual"),
+    Mutation(_G + "officer_summary.FITS", "1 << 30",
+             _OFFICER + "test_many_questions_at_chosen_models_are_unusual"),
+    Mutation(_G + "officer_summary.RANGES", "()",
+             "governance/test_page.py::test_what_is_unusual_stands_out"),
+    Mutation(_G + "officer_summary.MANY_PERCENT", "1e9",
+             "governance/test_page.py::test_what_is_unusual_stands_out"),
+    Mutation(_G + "door.describe_records", "lambda entry, *_: entry",
+             _OFFICER + "test_ordinary_fits_are_not_unusual"),
+    # Atoms of enough rows, and who takes part.
+    Mutation(_S + "site.FoldDraw",
+             "lambda *given: __import__('dataclasses').replace(was(*given), atom_rows=1)",
+             "governance/test_attack_splits.py::test_every_part_is_a_union_of_atoms_cut_once"),
+    Mutation(_D + "nvflare.restrictions.is_allowed", "lambda *_: True",
+             "deploy/nvflare/test_attacks.py::"
+             "test_a_cell_takes_messages_only_from_whom_it_should"),
+    Mutation(_G + "door.check_named", "lambda *_: None",
+             "deploy/test_masked.py::"
+             "test_the_number_of_sites_is_what_they_sign_and_not_what_the_coordinator_says"),
+    Mutation(_G + "guard.GuardedSite._check_site_weights", "lambda *_: None",
+             "deploy/test_masked.py::"
+             "test_no_site_is_taken_out_of_a_total_by_what_rows_are_worth"),
+    Mutation(_G + "guard.GuardedSite._history", "lambda *_: b''",
+             "deploy/test_masked_attacks.py::"
+             "test_what_sites_remember_is_part_of_what_masks_are_bound_to"),
+    Mutation(_G + "guard.check_powers", "lambda *_: None",
+             "deploy/test_masked_attacks.py::"
+             "test_a_view_that_says_its_numbers_are_smaller_is_refused"),
+    Mutation(_G + "masks.Masks.again", "lambda *_: None",
+             "governance/test_masks.py::"
+             "test_a_number_is_answered_once_and_asked_again_it_has_the_same_answer"),
+    Mutation("fedlasso.cli.federation.describe_new_fit", "lambda left: 'a new fit'",
+             "deploy/test_without.py::"
+             "test_a_fit_without_a_site_ends_once_all_others_have_accepted"),
+    Mutation(_D + "run.plan_without",
+             "lambda earlier, project, known, left: was(earlier, project, known, ())",
+             _RUN + "test_a_fit_without_a_site_is_a_new_one"),
+    # Files and records of what happened.
+    Mutation("fedlasso.atomic_files._open_new_private",
+             "lambda path, flags: os.open(path, flags, 0o644)",
+             "deploy/test_tampering.py::test_what_a_fit_writes_is_for_its_owner_only"),
+    Mutation(_D + "run.make_private", "lambda folder: folder.mkdir(parents=True, exist_ok=True)",
+             "deploy/test_tampering.py::test_what_a_fit_writes_is_for_its_owner_only"),
+    Mutation(_G + "audit.Audit._check_anchor", "lambda *_: None",
+             "governance/test_audit.py::test_an_audit_that_was_cut_and_chained_anew_shows"),
+    Mutation(_D + "run.reconcile", "lambda *_: {}",
+             _RUN + "test_a_reply_that_no_audit_knows_is_an_error"),
+    Mutation(_D + "network.Network._exchange", "without(was, 'receipts[k] = \"\"')",
+             "deploy/test_masked.py::"
+             "test_a_fit_resumes_after_an_impossible_total_once_the_site_is_mended"),
+    Mutation("fedlasso.federation.checking.check_total", "lambda *_: None",
+             "deploy/test_masked.py::"
+             "test_a_fit_resumes_after_an_impossible_total_once_the_site_is_mended"),
+    # Texts of sites, budgets and approval.
+    Mutation(_D + "network.printable", "lambda text: text",
+             "deploy/test_bad_replies.py::test_escape_sequences_in_a_refusal_reach_nobody"),
+    Mutation(_G + "lifetime.Lifetime.check", "lambda *_: None",
+             "governance/test_attack_budgets.py::test_a_file_is_closed_after_many_refusals"),
+    Mutation(_G + "guard.require_approval", "lambda *_: None",
+             "governance/test_guard.py::"
+             "test_what_depends_on_the_records_is_refused_in_one_sentence"),
+    # Versions with known holes.
+    Mutation("pathlib.Path.read_text",
+             "lambda self, *given, **more: was(self, *given, **more).replace('cryptography>=50',"
+             " 'cryptography>=42')",
+             "test_dependencies.py::test_no_version_with_a_known_hole_is_admitted"),
 )  # fmt: skip

@@ -81,6 +81,18 @@ def distance(found: Array, rows: Array) -> Array:
     return nearest
 
 
+def shuffle_columns(rows: Array, rng: np.random.Generator) -> Array:
+    """Records of which only the columns are known, each by itself."""
+    return np.column_stack([rng.permutation(column) for column in rows.T])
+
+
+def chance(rows: Array, count: int, guesses: int = 200) -> float:
+    """The first percentile of the median distance of so many guesses from the nearest record."""
+    rng = np.random.default_rng(0)
+    drawn = (shuffle_columns(rows, rng)[:count] for _ in range(guesses))
+    return float(np.quantile([np.median(distance(own, rows)) for own in drawn], 0.01))
+
+
 def draw_records(n: int, p: int, seed: int) -> tuple[Array, Array]:
     """Gaussian records with a response."""
     rng = np.random.default_rng(seed)
