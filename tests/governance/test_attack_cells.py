@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.governance.victims import distance
+from helpers.governance.victims import chance, distance
 
 from fedlasso import FedLassoError, Site
 from fedlasso.federation import Request, decode, encode
@@ -84,17 +84,6 @@ def cell_sums(asked: Victim, base: Array, step: float) -> Array:
     start = ranges(asked, base).expected
     moved = [ranges(asked, base + step * unit).expected for unit in np.eye(P)]
     return np.column_stack([(own - start) / step for own in moved])
-
-
-def shuffled(rows: Array, rng: Any) -> Array:
-    return np.column_stack([rng.permutation(column) for column in rows.T])
-
-
-def chance(rows: Array, count: int) -> float:
-    """The first percentile of the median distance of so many guesses from the nearest record."""
-    rng = np.random.default_rng(0)
-    guesses = (shuffled(rows, rng)[:count] for _ in range(200))
-    return float(np.quantile([np.median(distance(own, rows)) for own in guesses], 0.01))
 
 
 def single_rows(folder: Path, step: float) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ _S = "fedlasso.sites."
 _MEMBERSHIP = "governance/test_attack_membership.py::"
 _KITS = "deploy/nvflare/test_attack_kits.py::"
 _CELLS = "governance/test_attack_cells.py::"
+_ERRORS = "governance/test_attack_errors.py::"
 _RARE = "governance/test_attack_rare.py::"
 _STEPS = "governance/test_attack_steps.py::"
 _ATOMS = "sites/test_atoms.py::"
@@ -121,6 +122,17 @@ MUTATIONS = (
              _STEPS + "test_a_model_that_is_a_step_is_refused"),
     Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
              _STEPS + "test_a_model_whose_curvature_rests_on_a_few_rows_is_refused"),
+    Mutation(_G + "record_checks._curvature",
+             "lambda view, asked, b: __import__('numpy').ones(99)"
+             " if asked.discloses.held_out else was(view, asked, b)",
+             _ERRORS + "test_effective_rows_alone_keep_records"),
+    Mutation(_G + "record_checks.shifted_curvature",
+             "lambda *_: __import__('numpy').ones(99)",
+             _ERRORS + "test_effective_rows_alone_keep_records"),
+    Mutation(_S + "held_out.ERROR_BITS", "52",
+             _ERRORS + "test_errors_of_models_tell_no_record"),
+    Mutation(_S + "assessing.RecalibrationAt._rests_on_many", "lambda *_: True",
+             _ERRORS + "test_each_model_of_a_fold_is_judged_by_itself"),
     Mutation(_G + "guard.check_means", "lambda *_: None",
              "governance/test_attack_budgets.py::test_views_that_did_not_leave_are_not_kept"),
     # Cells of rows.

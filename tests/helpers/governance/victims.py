@@ -81,6 +81,17 @@ def distance(found: Array, rows: Array) -> Array:
     return nearest
 
 
+def shuffled(rows: Array, rng: Any) -> Array:
+    return np.column_stack([rng.permutation(column) for column in rows.T])
+
+
+def chance(rows: Array, count: int) -> float:
+    """The first percentile of the median distance of so many guesses from the nearest record."""
+    rng = np.random.default_rng(0)
+    guesses = (shuffled(rows, rng)[:count] for _ in range(200))
+    return float(np.quantile([np.median(distance(own, rows)) for own in guesses], 0.01))
+
+
 def draw_records(n: int, p: int, seed: int) -> tuple[Array, Array]:
     """Gaussian records with a response."""
     rng = np.random.default_rng(seed)
