@@ -18,9 +18,9 @@ from fedlasso.governance.refusals import CorrectableRefusal, Withheld
 from fedlasso.numerics import Array, Table, find_loss
 from fedlasso.numerics.table import find_far
 from fedlasso.sites import Site
-from fedlasso.sites.assessing import shifted_curvature
+from fedlasso.sites.assessing import RecalibrationAt, shifted_curvature
 from fedlasso.sites.fold_assignment import few_apart
-from fedlasso.sites.recalibration import rests_on_many
+from fedlasso.sites.recalibration import check_points, rests_on_many
 from fedlasso.sites.rows import INTERCEPT
 from fedlasso.sites.site import View
 from fedlasso.sites.views import Standardise
@@ -157,6 +157,8 @@ def check_steepness(site: Site, request: Request[Any], rows: float) -> None:
     """
     if find_loss(site.loss).quadratic:
         return
+    if isinstance(request, RecalibrationAt):
+        check_points(find_loss(site.loss), request.at)
     magnitudes = site.view(request.on).magnitudes
     sizes = np.ldexp(1.0, magnitudes.columns) / np.sqrt(min(4.0**magnitudes.rows, rows))
     sizes[[name == INTERCEPT for name in site.columns]] = 0.0

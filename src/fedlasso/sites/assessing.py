@@ -30,7 +30,7 @@ from fedlasso.sites.cells import (
 )
 from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power, sum_errors
 from fedlasso.sites.ranks import class_pairs, spread_pairs, survival_pairs
-from fedlasso.sites.recalibration import check_points, derive, rests_on_many
+from fedlasso.sites.recalibration import derive, rests_on_many
 from fedlasso.sites.site import View
 
 
@@ -195,7 +195,6 @@ class RecalibrationAt(AboutFolds[RecalibrationSums]):
 
     def answer(self, site: View) -> RecalibrationSums:
         found = self.predict(site)
-        check_points(found.loss, self.at)
         slopes, curvature = derive(found.loss, found.scores, found.response, self.at)
         for k, (shift, slope) in enumerate(self.at):
             if not self._rests_on_many(site, shift, slope):

@@ -122,6 +122,8 @@ MUTATIONS = (
              _STEPS + "test_a_model_that_is_a_step_is_refused"),
     Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
              _STEPS + "test_a_model_whose_curvature_rests_on_a_few_rows_is_refused"),
+    Mutation(_G + "record_checks.check_points", "lambda *_: None",
+             _CELLS + "test_a_slope_beyond_use_is_refused"),
     Mutation(_G + "record_checks._curvature",
              "lambda view, asked, b: __import__('numpy').ones(99)"
              " if asked.discloses.held_out else was(view, asked, b)",
