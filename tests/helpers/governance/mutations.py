@@ -111,6 +111,12 @@ MUTATIONS = (
              "governance/test_attack_logistic.py::test_a_site_that_sends_few_numbers_keeps_them"),
     Mutation(_G + "counting.MOST_OF_OTHERS", "1e9",
              "governance/test_counting.py::test_rows_of_a_large_neighbour_do_not_raise_the_limit"),
+    Mutation(_G + "guard._numbers_of", "lambda asked: b''",
+             "governance/test_attack_budgets.py::"
+             "test_the_same_model_with_other_numbers_is_another_candidate"),
+    Mutation(_G + "guard._models_of", "lambda asked: was(asked)[:, :-1]",
+             "governance/test_attack_budgets.py::"
+             "test_the_same_model_with_other_numbers_is_another_candidate"),
     Mutation(_G + "guard.check_open", "lambda *_: None",
              "governance/test_attack_budgets.py::"
              "test_a_fit_is_closed_after_fewer_refusals_than_a_file"),
