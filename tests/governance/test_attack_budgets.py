@@ -8,11 +8,13 @@ import pytest
 from helpers.governance.victims import Victim, draw_records
 
 from fedlasso import FedLassoError
+from fedlasso.federation import Request
 from fedlasso.governance import GuardedSite, Lifetime, Policy
 from fedlasso.governance.door_messages import Refusal
 from fedlasso.governance.lifetime import BUDGETS
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, FoldMoments, GradientAt, HeldOutErrors, NoiseAbove, Rows
+from fedlasso.sites.assessing import PredictionErrors, RecalibrationAt, ScoreRanges
 from fedlasso.sites.views import ColumnSums
 
 P = 6
@@ -126,6 +128,27 @@ def test_a_budget_is_renewed_by_a_larger_number_in_the_policy(tmp_path: Path) ->
     X, y = victim.X, victim.y
     renewed = Victim(tmp_path, X, y, Policy(max_candidates=5)).opened()
     assert not isinstance(renewed.ask(one_more), Refusal)
+
+
+def test_the_same_model_with_other_numbers_is_another_candidate(tmp_path: Path) -> None:
+    """Its predictions are others, and so are the sums over them."""
+    victim = Victim(tmp_path, *draw_records(100, P, 5)).opened()
+    b = np.eye(P)[:, :1]
+    zero, one = np.zeros(1), np.ones(1)
+    questions: tuple[Request[Any], ...] = (
+        PredictionErrors(b, zero),
+        PredictionErrors(b, one),
+        PredictionErrors(b, zero, empty=1.0),
+        RecalibrationAt(b, zero),
+        RecalibrationAt(b, zero, slope=2.0),
+        RecalibrationAt(b, zero, intercept=2.0),
+        ScoreRanges(b, zero),
+        ScoreRanges(b, zero, ratio=2.0),
+    )
+    for counted, request in enumerate(questions, start=1):
+        for _ in range(2):
+            assert not isinstance(victim.ask(request), Refusal)
+            assert victim.door.lifetime.busiest("candidates") == counted
 
 
 def test_a_file_is_closed_after_many_refusals(tmp_path: Path) -> None:

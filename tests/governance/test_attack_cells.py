@@ -243,8 +243,10 @@ def test_a_slope_beyond_use_is_refused(tmp_path: Path) -> None:
         RecalibrationAt(b, ONE, intercept=61.0),
         RecalibrationAt(b, ONE, large=-61.0),
     ):
-        with pytest.raises(FedLassoError, match="does not answer"):
+        with pytest.raises(FedLassoError, match="an intercept beyond 60 or slope beyond 16"):
             asked.ask(question)
+    # The reason follows from the question alone, so it is stated and no refusal is counted.
+    assert not any("refusals" in entry.spent for entry in asked.door.audit.entries())
 
 
 @pytest.mark.parametrize("slope", [1.0, 16.0])

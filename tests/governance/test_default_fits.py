@@ -21,7 +21,7 @@ from helpers.deploy.doors import DoorLine, make_doors
 from helpers.governance.authority import Authority
 from helpers.natural_units import respond
 from helpers.nets import SITES, in_process, opening
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from fedlasso import FedLassoError
 from fedlasso.deploy.network import Network
@@ -156,6 +156,24 @@ def test_clear_sums_use_up_the_default_budget(tmp_path: Path) -> None:
     doors = make_doors(data.write(tmp_path / "tables"))
     with pytest.raises(FedLassoError, match="would exceed 100% of its rows times columns"):
         fit_by_default(data, doors)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", [{}, {"validation": 0.2}], ids=["folds", "holdout"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_nearly_separable_classes_are_not_refused(
+    seed: int, how: dict[str, Any], tmp_path: Path
+) -> None:
+    """Held-out rows have one or two effective rows there, and the models are judged on all rows."""
+    data = load_breast_cancer()
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    names = [f"x{k}" for k in range(data.data.shape[1])]
+    tables = write_sites(tmp_path, data.data[order], data.target[order], names)
+    doors = make_doors(tables, None, Authority(tmp_path / "authority"))
+    guarded, _ = fit_both(tables, doors, Settings(family="binomial", **how))
+    assert guarded.certificate is not None
+    assert guarded.certificate.relative_gap <= 1e-6
+    assert all(door.lifetime.busiest("refusals") == 0 for door in doors.values())
 
 
 @pytest.mark.full

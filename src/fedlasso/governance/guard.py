@@ -12,6 +12,7 @@ from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.codec import decode_question, seal, size, unpack
 from fedlasso.federation.fixed_point import Words, from_words, grid_of
+from fedlasso.federation.messages import layout
 from fedlasso.governance.audit import Audit, Entry
 from fedlasso.governance.consent import (
     Approve,
@@ -33,6 +34,7 @@ from fedlasso.governance.record_checks import (
     check_steepness,
 )
 from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
+from fedlasso.numerics import Array
 from fedlasso.sites import Site
 from fedlasso.sites.atoms import ROWS_PER_COLUMN, halve, merge, smallest
 from fedlasso.sites.moment_rules import moment_columns, smallest_part
@@ -278,10 +280,9 @@ class GuardedSite:
             split = next(filter(None, values_of(request, "split")), on)
             (purpose,) = values_of(request, "purpose") or ["penalty"]
             within = f"{self.site.draw.name_rows(split) if split else 'given'} {purpose}"
-            # A question without models is charged as one.
-            models = [model.T for model in values_of(request, "model")] or [np.zeros((1, 0))]
-            for model in np.vstack(models):
-                key = short_hash(self.scope, request.on, type(request).__name__, model.tobytes())
+            about = (self.scope, request.on, type(request).__name__, _numbers_of(request))
+            for model in _models_of(request):
+                key = short_hash(*about, model.tobytes())
                 charges.append(Charge("candidates", key, 1, within))
         if request.discloses.compares:
             charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
@@ -317,3 +318,16 @@ class GuardedSite:
             return reply
         grid = grid_of(request, self.site.view(request.on).magnitudes, self.site.table.p)
         return reply if grid is None else cast(Reply, from_words(reply, request, grid))
+
+
+def _models_of(request: Request[Any]) -> Array:
+    """Return the models of a question (rows), each with its shift; none count as one."""
+    models = [model.T for model in values_of(request, "model")] or [np.zeros((1, 0))]
+    shifts = values_of(request, "shifts")
+    return np.column_stack([np.vstack(models), *shifts])
+
+
+def _numbers_of(request: Request[Any]) -> bytes:
+    """Return the other numbers of a question: its answer depends on them as on its models."""
+    fields = [field for field, kind in layout(type(request)) if kind in ("int", "float")]
+    return np.array([getattr(request, field) for field in fields], np.float64).tobytes()

@@ -81,7 +81,8 @@ class Policy:
     na_codes : texts that a fit may count as missing values
     max_active_per_row : maximum active coefficients of a model, per training row
     max_numbers : numbers that a data file may send in its lifetime, over all fits, as a fraction of
-        rows times columns of the fit; where sums are masked, of all sites' rows
+        rows times columns of the fit; where sums are masked, of all sites' rows, so that one of k
+        equal sites may send up to k times this fraction of its own entries
     max_splits : cuts of a data file's rows into atoms in its lifetime; every cluster column makes
         another
     max_candidates : models evaluated on one set of held-out rows in a data file's lifetime
@@ -111,7 +112,7 @@ class Policy:
     pool_rare_levels: Switch = True
     na_codes: Names = NA_CODES
     max_active_per_row: Ratio = 5.0
-    max_numbers: Ratio = 1.0
+    max_numbers: Ratio = 0.9
     max_splits: WholeNumber = 2
     max_candidates: WholeNumber = 500
     max_comparisons: WholeNumber = 20

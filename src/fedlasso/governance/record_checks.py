@@ -15,12 +15,14 @@ from fedlasso.governance import door_messages
 from fedlasso.governance.consent import list_names
 from fedlasso.governance.policy import Policy, Rare, values_of
 from fedlasso.governance.refusals import CorrectableRefusal, Withheld
-from fedlasso.numerics import Table, find_loss
+from fedlasso.numerics import Array, Table, find_loss
 from fedlasso.numerics.table import find_far
 from fedlasso.sites import Site
+from fedlasso.sites.assessing import RecalibrationAt, shifted_curvature
 from fedlasso.sites.fold_assignment import few_apart
-from fedlasso.sites.recalibration import rests_on_many
+from fedlasso.sites.recalibration import check_points, rests_on_many
 from fedlasso.sites.rows import INTERCEPT
+from fedlasso.sites.site import View
 from fedlasso.sites.views import Standardise
 
 # Maximum mean of a view, in multiples of the column's size up to a power of two: records minus a
@@ -155,6 +157,8 @@ def check_steepness(site: Site, request: Request[Any], rows: float) -> None:
     """
     if find_loss(site.loss).quadratic:
         return
+    if isinstance(request, RecalibrationAt):
+        check_points(find_loss(site.loss), request.at)
     magnitudes = site.view(request.on).magnitudes
     sizes = np.ldexp(1.0, magnitudes.columns) / np.sqrt(min(4.0**magnitudes.rows, rows))
     sizes[[name == INTERCEPT for name in site.columns]] = 0.0
@@ -168,16 +172,30 @@ def check_steepness(site: Site, request: Request[Any], rows: float) -> None:
 def check_effective_rows(site: Site, request: Request[Any], fewest: float) -> None:
     """Refuse models at which a curved loss has its curvature in a few of the rows.
 
-    Sums at such models differ by what those rows hold.
+    Sums at such models differ by what those rows hold. Each model counts by itself, on all rows of
+    its view: the rows of one fold are too few to judge it, and other folds may have other models.
     """
-    if find_loss(site.loss).quadratic or request.discloses.held_out:
+    if find_loss(site.loss).quadratic:
         return
-    sample = site.view(request.on).training
+    view = site.view(request.on)
+    shifts = values_of(request, "shifts")
     for models in request.points():
-        for b in np.atleast_2d(models.T):
-            eta = sample.predictor(np.ascontiguousarray(b))
-            if not rests_on_many(sample.loss.row_curvature(eta, sample.response), fewest):
+        columns = np.atleast_2d(models.T)
+        moved = shifts[0] if shifts else np.zeros(len(columns))
+        for b, shift in zip(columns, moved, strict=True):
+            b = np.ascontiguousarray(b)
+            weights = shifted_curvature(view, b, shift) if shifts else _curvature(view, request, b)
+            if not rests_on_many(weights, fewest):
                 raise Withheld("a model whose curvature rests on a few rows here")
+
+
+def _curvature(view: View, request: Request[Any], b: Array) -> Array:
+    """Return the curvature of the rows of a view at a model: those held out too, if asked about."""
+    samples = [view.training]
+    if request.discloses.held_out:
+        purposes = values_of(request, "purpose") or view.held_out
+        samples += [view.validation(purpose) for purpose in purposes]
+    return np.concatenate([s.loss.row_curvature(s.predictor(b), s.response) for s in samples])
 
 
 def check_means(site: Site, request: Request[Any]) -> None:

@@ -13,6 +13,7 @@ from fedlasso.federation import Disclosure, Models, Positive, Reply, Request, Sh
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes, power_above
 from fedlasso.federation.messages import ERRORS, Count, R, Shifts, Split
 from fedlasso.numerics import Array, Loss, Response
+from fedlasso.sites import recalibration
 from fedlasso.sites.cells import (
     CELL_ROWS,
     EVENT_STEP,
@@ -27,9 +28,9 @@ from fedlasso.sites.cells import (
     round_sums,
     weigh_ranks,
 )
-from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power
+from fedlasso.sites.held_out import FURTHER, round_roughly, rows_power, sum_errors
 from fedlasso.sites.ranks import class_pairs, spread_pairs, survival_pairs
-from fedlasso.sites.recalibration import check_points, derive
+from fedlasso.sites.recalibration import derive, rests_on_many
 from fedlasso.sites.site import View
 
 
@@ -119,6 +120,13 @@ class AboutFolds(Request[R]):
         return max(magnitudes.reach, shifted, magnitudes.slopes) + 2
 
 
+def shifted_curvature(site: View, b: Array, shift: float, slope: float = 1.0) -> Array:
+    """Return the curvature of all rows at a shift plus `slope` times a linear predictor."""
+    design, response = site.training.unweighted
+    eta = response.offset + shift + slope * design.product(np.ascontiguousarray(b))
+    return site.training.loss.row_curvature(eta, response)
+
+
 class PredictionSums(Reply):
     """Rows, sums of errors of the models and of those without columns, and of survival times."""
 
@@ -140,7 +148,7 @@ class PredictionErrors(AboutFolds[PredictionSums]):
 
     def answer(self, site: View) -> PredictionSums:
         found = self.predict(site, self.empty)
-        errors, empty = (max(float(each.sum()), 0.0) for each in found.errors)
+        errors, empty = (max(sum_errors(found.loss, each), 0.0) for each in found.errors)
         times = float(found.response.times.sum()) if found.loss.survival else 0.0
         return PredictionSums(site.rows, errors, empty, times)
 
@@ -187,8 +195,22 @@ class RecalibrationAt(AboutFolds[RecalibrationSums]):
 
     def answer(self, site: View) -> RecalibrationSums:
         found = self.predict(site)
-        check_points(found.loss, self.at)
-        return RecalibrationSums(*derive(found.loss, found.scores, found.response, self.at))
+        slopes, curvature = derive(found.loss, found.scores, found.response, self.at)
+        for k, (shift, slope) in enumerate(self.at):
+            if not self._rests_on_many(site, shift, slope):
+                slopes[k] = 0.0
+                curvature[k] = 0.0
+        return RecalibrationSums(slopes, curvature)
+
+    def _rests_on_many(self, site: View, shift: float, slope: float) -> bool:
+        """Return whether each recalibrated model by itself has its curvature in enough rows."""
+        if site.training.loss.quadratic:
+            return True
+        models = zip(self.models.T, shift + slope * self.shifts, strict=True)
+        return all(
+            rests_on_many(shifted_curvature(site, b, own, slope), recalibration.EFFECTIVE_ROWS)
+            for b, own in models
+        )
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:
         size = max(self.size(magnitudes), magnitudes.rows)

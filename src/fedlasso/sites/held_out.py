@@ -5,17 +5,46 @@ import numpy as np
 from fedlasso.federation import Disclosure, Models, Positive, Purpose, Reply, Request
 from fedlasso.federation.magnitudes import COARSE, Bound, Magnitudes
 from fedlasso.federation.messages import ERRORS, Count, R, Shapes, layout, reply_to
-from fedlasso.numerics import Array
+from fedlasso.numerics import Array, Loss
 from fedlasso.sites.questions import SCHWARZ_TOLERANCE, bound_of_squares
 from fedlasso.sites.site import View
 
 # Powers of two by which held-out rows may be farther away than training rows.
 FURTHER = 10
+# Errors of a curved loss have so many bits below their standard error at a site: enough to choose
+# and to assess models, too few to obtain a row from the sums at neighbouring models.
+ERROR_BITS = 4
 
 
 def rows_power(magnitudes: Magnitudes) -> int:
     """Return the exponent of a power of two that no number of held-out rows exceeds."""
     return 2 * magnitudes.rows + FURTHER
+
+
+def sum_errors(loss: Loss, errors: Array) -> float:
+    """Return the sum of rows' errors; that of a curved loss is rounded to its standard error.
+
+    Sums of squares disclose second moments and no rows, however many models are asked about.
+    """
+    total = float(errors.sum())
+    largest = float(np.abs(errors).max(initial=0.0))
+    if loss.quadratic or largest == 0.0 or not np.isfinite(largest):
+        return total
+    spread = float(np.std(errors / largest)) * largest * np.sqrt(errors.size)
+    return _round_to(total, spread)
+
+
+def round_spread(loss: Loss, spread: float) -> float:
+    """Return the standard error of a sum of errors; that of a curved loss has few bits."""
+    return spread if loss.quadratic else _round_to(spread, spread)
+
+
+def _round_to(number: float, spread: float) -> float:
+    """Round a number to a fraction of a standard error, up to a power of two."""
+    if spread == 0.0:
+        return number
+    step = np.ldexp(1.0, np.frexp(spread)[1] - ERROR_BITS)
+    return float(np.rint(number / step) * step)
 
 
 class AboutErrors(Request[R]):
@@ -29,7 +58,8 @@ class AboutErrors(Request[R]):
         """Return each candidate's errors by row, their sums, and the numbers of rows."""
         held_out = site.validation(self.purpose)
         errors = [held_out.errors(b) for b in self.candidates.T]
-        return errors, np.array([e.sum() for e in errors]), np.full(len(errors), float(held_out.m))
+        sums = np.array([sum_errors(held_out.loss, e) for e in errors])
+        return errors, sums, np.full(len(errors), float(held_out.m))
 
     def expects(self, p: int) -> Shapes:
         arrays = [name for name, kind in layout(reply_to(type(self))) if kind == "array"]
@@ -106,7 +136,8 @@ class ValidationErrors(AboutErrors[ErrorSums]):
     )
 
     def answer(self, site: View) -> ErrorSums:
-        errors, sums, counts = self.errors(site)
+        errors, _, counts = self.errors(site)
+        sums = np.array([e.sum() for e in errors])
         return ErrorSums(sums, np.array([(e**2).sum() for e in errors]), counts)
 
     def bounds(self, magnitudes: Magnitudes) -> dict[str, Bound]:

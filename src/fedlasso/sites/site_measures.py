@@ -9,6 +9,7 @@ from fedlasso.federation.messages import Count
 from fedlasso.numerics import Array, Sample
 from fedlasso.sites.assessing import AboutFolds
 from fedlasso.sites.cells import CELL_ROWS
+from fedlasso.sites.held_out import round_spread, sum_errors
 from fedlasso.sites.ranks import spread_pairs
 from fedlasso.sites.recalibration import BOTH, LARGE, derive, recalibrate
 from fedlasso.sites.site import View
@@ -52,13 +53,13 @@ class SiteMeasures(AboutFolds[SiteSums]):
         errors, empty = replace(found, empty=constant).errors
         weight = response.weight
         if site.rows >= 2 * CELL_ROWS:
+            own, total = (sum_errors(loss, each) for each in (errors, empty))
             spread = float(np.std(errors)) * np.sqrt(site.rows)
-            measured["error"] = float(errors.sum()) / weight, spread / weight
-            total = float(empty.sum())
+            measured["error"] = own / weight, round_spread(loss, spread) / weight
             if total > 0:
-                ratio = float(errors.sum()) / total
+                ratio = own / total
                 off = float(np.sqrt(((errors - ratio * empty) ** 2).sum()))
-                measured["explained"] = 1 - ratio, off / total
+                measured["explained"] = 1 - ratio, round_spread(loss, off) / total
         pairs = 0.0
         classes = found.has_classes
         if (loss.survival or classes) and found.has_both:

@@ -21,6 +21,7 @@ _S = "fedlasso.sites."
 _MEMBERSHIP = "governance/test_attack_membership.py::"
 _KITS = "deploy/nvflare/test_attack_kits.py::"
 _CELLS = "governance/test_attack_cells.py::"
+_ERRORS = "governance/test_attack_errors.py::"
 _RARE = "governance/test_attack_rare.py::"
 _STEPS = "governance/test_attack_steps.py::"
 _INFERENCE = "governance/test_attack_inference.py::"
@@ -118,6 +119,12 @@ MUTATIONS = (
              "governance/test_attack_logistic.py::test_a_site_that_sends_few_numbers_keeps_them"),
     Mutation(_G + "counting.MOST_OF_OTHERS", "1e9",
              "governance/test_counting.py::test_rows_of_a_large_neighbour_do_not_raise_the_limit"),
+    Mutation(_G + "guard._numbers_of", "lambda asked: b''",
+             "governance/test_attack_budgets.py::"
+             "test_the_same_model_with_other_numbers_is_another_candidate"),
+    Mutation(_G + "guard._models_of", "lambda asked: was(asked)[:, :-1]",
+             "governance/test_attack_budgets.py::"
+             "test_the_same_model_with_other_numbers_is_another_candidate"),
     Mutation(_G + "guard.check_open", "lambda *_: None",
              "governance/test_attack_budgets.py::"
              "test_a_fit_is_closed_after_fewer_refusals_than_a_file"),
@@ -133,6 +140,19 @@ MUTATIONS = (
              _INFERENCE + "test_no_question_of_inference_is_answered_at_a_step"),
     Mutation(_G + "guard.check_effective_rows", "lambda *_: None",
              _STEPS + "test_a_model_whose_curvature_rests_on_a_few_rows_is_refused"),
+    Mutation(_G + "record_checks.check_points", "lambda *_: None",
+             _CELLS + "test_a_slope_beyond_use_is_refused"),
+    Mutation(_G + "record_checks._curvature",
+             "lambda view, asked, b: __import__('numpy').ones(99)"
+             " if asked.discloses.held_out else was(view, asked, b)",
+             _ERRORS + "test_effective_rows_alone_keep_records"),
+    Mutation(_G + "record_checks.shifted_curvature",
+             "lambda *_: __import__('numpy').ones(99)",
+             _ERRORS + "test_effective_rows_alone_keep_records"),
+    Mutation(_S + "held_out.ERROR_BITS", "52",
+             _ERRORS + "test_errors_of_models_tell_no_record"),
+    Mutation(_S + "assessing.RecalibrationAt._rests_on_many", "lambda *_: True",
+             _ERRORS + "test_each_model_of_a_fold_is_judged_by_itself"),
     Mutation(_G + "guard.check_means", "lambda *_: None",
              "governance/test_attack_budgets.py::test_views_that_did_not_leave_are_not_kept"),
     # Cells of rows.
