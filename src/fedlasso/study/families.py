@@ -77,7 +77,8 @@ def choose_by_path(federation: InProcess) -> float:
         begin = None if state is None else newton.go_on(own, state)
         run = Run(federation, newton, own, state=begin)
         state = run.until(after_rounds(ROUNDS))
-        errors.append(float(validate(federation, run.models, purpose="penalty").error[0]))
+        judged = validate(federation, run.models, purpose="penalty", exact=True)
+        errors.append(float(judged.error[0]))
         return errors
 
     walk_down(penalties, visit, partial(has_risen, patience=RISES))
