@@ -136,6 +136,14 @@ def test_comparisons_go_over_the_network_too(
     measured = [document["assessment"].pop("sites") for document in (network, files)]
     assert measured[0] == []
     assert [site["name"] for site in measured[1]] == ["a", "b", "c"]
+    # The interval of the error follows from those.
+    spread = [
+        [document["error"].pop("se")]
+        + [document["assessment"]["error"].pop(end) for end in ("low", "high")]
+        for document in (network, files)
+    ]
+    assert spread[0] == [None] * 3
+    assert None not in spread[1]
     for document in (network, files):
         for name in ("digest", "examination_sent", "examination_trips", "most_sent"):
             del document[name]
