@@ -283,6 +283,7 @@ def check(
         check_out(Path(page))
         with redirect_stdout(StringIO()):
             report(checked, Path(page))
+
     def worded(text: str) -> str:
         if frame:
             text = text.replace(f"{files[0]}: ", "").replace("is in no file", "is not in the data")
