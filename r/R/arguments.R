@@ -48,7 +48,7 @@ check_arguments <- function(given, family) {
       others <- setdiff(known, names(of_python))
       like <- agrep(name, others, value = TRUE)
       remedy <- if (length(like)) sprintf("did you mean `%s`", like[1]) else "see ?fl_fit"
-      stop(sprintf("there is no argument `%s`; %s", name, remedy), call. = FALSE)
+      stop(sprintf("there is no argument `%s` with family = \"%s\"; %s", name, family, remedy), call. = FALSE)
     }
   }
 }

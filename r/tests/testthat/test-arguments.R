@@ -32,6 +32,7 @@ test_that("parameters of Python have their names in R, and unknown ones are refu
   refused(fl_fit(x, y, cv = 3), "`cv` is `nfolds` in R")
   refused(fl_fit(x, y, site_effect = TRUE), "did you mean `site_effects`")
   refused(fl_fit(x, y, foo = 1), "there is no argument `foo`")
+  refused(fl_fit(x, y, ties = "breslow"), "there is no argument `ties` with family = \"gaussian\"")
   refused(fl_fit(x, y, intervals = 2), "`intervals` is 2; give names of columns")
   refused(fl_fit(x, y, family = "multinomial"), "`family` is \"multinomial\"; use one of")
   refused(fl_fit(x, y[1:9]), "`y` has 9 values for 32 rows of `x`")
