@@ -57,9 +57,10 @@
 #' @param nfolds number of folds
 #' @param seed of the folds
 #' @param ... further parameters of the Python estimators, such as `site_effects = TRUE`,
-#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`, or
-#'   `groups = list("ward", c("bmi", "bmi2"))`: the levels of a factor, or some columns, enter or
-#'   leave the model together (group Lasso)
+#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`, `categorical = "stage"`
+#'   for numbers that are codes, or `groups = list("ward", c("bmi", "bmi2"))`: the levels of a
+#'   factor, or some columns, enter or leave the model together (group Lasso). Arguments of glmnet
+#'   that are not available are refused
 #' @return An object of class `fl_fit`, for `fl_cv()` also of class `fl_cv`. The latter has glmnet's
 #'   elements `lambda`, `cvm`, `cvsd`, `cvup`, `cvlo`, `nzero`, `lambda.min` and `lambda.1se`. It can
 #'   be stored by [saveRDS()]: without records, so that only penalties of the path can be used then.
