@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.preprocessing import StandardScaler
 
@@ -234,3 +235,14 @@ def test_an_elastic_net_is_scikit_learns() -> None:
     pooled.fit(scaler.transform(X), y)
     model = FederatedLasso(penalty=0.3, l1_ratio=0.4).fit(X, y, sites=SITES)
     np.testing.assert_allclose(model.coef_, pooled.coef_ / scaler.scale_, rtol=0, atol=1e-6)
+
+
+def test_tables_and_penalties_of_no_use_are_refused() -> None:
+    with pytest.raises(NotFittedError):
+        FederatedLasso().coefficient_table()
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    model = FederatedLasso(penalty=0.1).fit(X, X[:, 0] + rng.standard_normal(60))
+    for s in (True, [0.1, 0.2], -1, np.nan):
+        with pytest.raises(FedLassoError, match="use 'min', '1se' or a number, zero or more"):
+            model.coef_at(s)  # type: ignore[arg-type]

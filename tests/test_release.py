@@ -48,6 +48,18 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert recipe()["context"]["version"] == version
     assert f"## {version} (" in (ROOT / "CHANGELOG.md").read_text()
     assert (ROOT / "docs" / "cite.md").read_text().count(version) == 2
+    assert f"\nVersion: {version}\n" in (ROOT / "r" / "DESCRIPTION").read_text()
+    # How to release names the files that repeat the version, and the next tag.
+    release = (ROOT / "CONTRIBUTING.md").read_text().partition("## Release")[2]
+    for name in (
+        "CITATION.cff",
+        "codemeta.json",
+        "recipe/recipe.yaml",
+        "docs/cite.md",
+        "r/DESCRIPTION",
+    ):
+        assert f"`{name}`" in release
+    assert f"git push origin v{version}" in release
 
 
 def test_what_the_owner_fills_in_is_marked() -> None:
@@ -98,6 +110,9 @@ def test_the_paper_cites_what_it_lists_and_its_figures_are_measured() -> None:
     body = paper.partition("# Summary")[2]
     assert len(body.split()) < 1000
     pages = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    listed = next(line for line in pages.splitlines() if "to compare with the literature" in line)
+    assert listed.partition("|")[2].count("`") == 2 * 12
+    assert "twelve procedures of the literature" in body
     figures = re.findall(r"\d[\d,]*\.?\d*%|\d,\d{3}\b|\b833\b", body)
     assert len(figures) >= 7
     for figure in figures:

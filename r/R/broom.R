@@ -27,7 +27,11 @@ tidy.fl_fit <- function(x, s = NULL, exponentiate = FALSE, return_zeros = FALSE,
     stop("`s` has several values; give one", call. = FALSE)
   }
   found <- ask_r("table", python_of(x), at[[1L]], exponentiate)
-  numbers <- lapply(found[names(found) != "term"], from_bytes)
+  numbers <- lapply(found[names(found) != "term"], function(column) {
+    values <- from_bytes(column)
+    values[is.nan(values)] <- NA
+    values
+  })
   names <- c(if ("(Intercept)" %in% names(x$coefficients)) "(Intercept)", x$columns)
   rows <- data.frame(term = names, numbers, check.names = FALSE)
   if (!return_zeros) {
@@ -56,8 +60,8 @@ tidy.fl_cv <- function(x, what = c("curve", "coefficients"), s = "lambda.1se", .
 glance.fl_fit <- function(x, ...) {
   terms <- x$coefficients[names(x$coefficients) != "(Intercept)"]
   as_table(data.frame(
-    lambda = x$lambda, nzero = sum(terms != 0), gap = x$gap, nobs = x$nobs,
-    sites = nrow(x$sites), round_trips = x$round_trips, bytes = x$bytes
+    lambda = x$lambda, nzero = sum(terms != 0), nulldev = x$nulldev, dev.ratio = x$dev.ratio,
+    gap = x$gap, nobs = x$nobs, sites = nrow(x$sites), round_trips = x$round_trips, bytes = x$bytes
   ))
 }
 

@@ -41,7 +41,7 @@ fl_check <- function(data, target = NULL, site = NULL, family = NULL, time = NUL
   )
   source <- source[!vapply(source, is.null, NA)]
   options <- list(family = if (family == "gaussian") "linear" else family)
-  found <- ask_r("check", as.list(files), source, options, page)
+  found <- ask_r("check", as.list(files), source, options, page, is.data.frame(data))
   findings <- found$findings
   columns <- c("mend", "sites", "column", "what", "remedy")
   found$findings <- as_table(as.data.frame(

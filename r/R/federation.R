@@ -97,12 +97,15 @@ command_options <- function(options) {
 
 run_fedlasso <- function(arguments) {
   python <- fl_python()
-  listed <- run_python(c("-m", "fedlasso", arguments[1], "--help"), stdout = FALSE, stderr = FALSE)
-  if (listed != 0L) {
-    stop(
-      sprintf("%s has no command fedlasso %s; update it: %s -m pip install -U fedlasso", python, arguments[1], python),
-      call. = FALSE
-    )
+  if (!arguments[1] %in% found$commands) {
+    listed <- run_python(c("-m", "fedlasso", arguments[1], "--help"), stdout = FALSE, stderr = FALSE)
+    if (listed != 0L) {
+      stop(
+        sprintf("%s has no command fedlasso %s; update it: %s -m pip install -U fedlasso", python, arguments[1], python),
+        call. = FALSE
+      )
+    }
+    found$commands <- c(found$commands, arguments[1])
   }
   run_python(c("-m", "fedlasso", arguments))
 }

@@ -57,9 +57,10 @@
 #' @param nfolds number of folds
 #' @param seed of the folds
 #' @param ... further parameters of the Python estimators, such as `site_effects = TRUE`,
-#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`, or
-#'   `groups = list("ward", c("bmi", "bmi2"))`: the levels of a factor, or some columns, enter or
-#'   leave the model together (group Lasso)
+#'   `ties = "breslow"`, `fdr`, `level`, `na`, `min_level`, `round_trips`, `categorical = "stage"`
+#'   for numbers that are codes, or `groups = list("ward", c("bmi", "bmi2"))`: the levels of a
+#'   factor, or some columns, enter or leave the model together (group Lasso). Arguments of glmnet
+#'   that are not available are refused
 #' @return An object of class `fl_fit`, for `fl_cv()` also of class `fl_cv`. The latter has glmnet's
 #'   elements `lambda`, `cvm`, `cvsd`, `cvup`, `cvlo`, `nzero`, `lambda.min` and `lambda.1se`. It can
 #'   be stored by [saveRDS()]: without records, so that only penalties of the path can be used then.
@@ -79,18 +80,20 @@ fl_fit <- function(x, y = NULL, data = NULL, site = NULL, family = NULL, lambda 
     stop("`lambda` has several values; fl_fit() takes one, fl_cv() chooses among many", call. = FALSE)
   }
   family <- find_family(family, x, y)
+  given <- list(...)
+  check_arguments(given, family)
   roles <- list(site = site, weights = weights, offset = offset, clusters = clusters)
   input <- read_input(x, y, data, roles, family)
   options <- c(
     list(
       goal = goal, penalty = lambda, l1_ratio = alpha,
-      intervals = as.list(intervals), standardize = standardize, missing = match.arg(missing),
+      intervals = column_names(intervals, "intervals"), standardize = standardize, missing = match.arg(missing),
       cv = whole(nfolds, "nfolds"), seed = whole(seed, "seed")
     ),
     name_limits(input, lower.limits, upper.limits, penalty.factor, keep),
-    if (length(orders <- orders_of(input$x))) list(categorical = orders),
+    if (length(orders <- levels_of(input$x, given$categorical))) list(categorical = orders),
     if (family != "cox") list(fit_intercept = intercept),
-    list(...)
+    given[names(given) != "categorical"]
   )
   for (name in intersect(names(options), c("round_trips", "uploads", "min_level", "epochs"))) {
     options[[name]] <- whole(options[[name]], name)
@@ -109,10 +112,19 @@ find_family <- function(family, x, y) {
       (inherits(x, "formula") && length(x) == 3L && is.call(x[[2L]]) && is_surv(x[[2L]][[1L]]))
     return(if (surv) "cox" else "gaussian")
   }
+  if (is.function(family)) {
+    family <- family()
+  }
   if (inherits(family, "family")) {
     family <- family$family
   }
-  match.arg(family, c("gaussian", "binomial", "poisson", "cox"))
+  known <- c("gaussian", "binomial", "poisson", "cox")
+  at <- if (is.character(family) && length(family) == 1L) pmatch(family, known) else NA
+  if (is.na(at)) {
+    listed <- paste0("\"", known, "\"", collapse = ", ")
+    stop(sprintf("`family` is %s; use one of %s", deparse(family)[1], listed), call. = FALSE)
+  }
+  known[at]
 }
 
 is_surv <- function(called) {
@@ -140,7 +152,7 @@ name_limits <- function(input, lower, upper, factors, keep) {
       list(finite(lower[name]), finite(upper[name]))
     })
   }
-  found$keep <- as.list(keep)
+  found$keep <- column_names(keep, "keep")
   if (!is.null(factors)) {
     if (!is.null(keep)) {
       stop("`keep` and `penalty.factor` were both given; a factor of 0 keeps a column", call. = FALSE)

@@ -19,6 +19,9 @@ read_input <- function(x, y, data, roles, family) {
   }
   roles <- read_roles(roles, if (is.data.frame(x)) x, NROW(x))
   x <- without(x, roles$columns)
+  if (NROW(y) != NROW(x)) {
+    stop(sprintf("`y` has %d values for %d rows of `x`; give one per row", NROW(y), NROW(x)), call. = FALSE)
+  }
   response <- read_response(y, family)
   list(
     x = x, rows = read_rows(x), response = response, roles = roles$values, names = names_of(x),
@@ -93,7 +96,10 @@ read_roles <- function(roles, data, rows) {
       )
     }
     if (anyNA(own)) {
-      stop(sprintf("`%s` is missing in %d rows; fill it", name, sum(is.na(own))), call. = FALSE)
+      stop(
+        sprintf("`%s` is missing in %s; fill it, or remove those rows", name, count_of(sum(is.na(own)), "row")),
+        call. = FALSE
+      )
     }
     values[[name]] <- own
   }
@@ -172,7 +178,7 @@ read_response <- function(y, family) {
     stop("the response has several columns; give one value per row", call. = FALSE)
   }
   if (anyNA(y)) {
-    stop(sprintf("the response is missing in %d rows; remove those rows", sum(is.na(y))), call. = FALSE)
+    stop(sprintf("the response is missing in %s; remove them", count_of(sum(is.na(y)), "row")), call. = FALSE)
   }
   if (family == "binomial") {
     return(read_classes(y))

@@ -39,6 +39,11 @@ plot.fl_cv <- function(x, what = c("cv", "path"), xvar = c("norm", "lambda", "de
   invisible()
 }
 
+#' @export
+plot.fl_fit <- function(x, ...) {
+  stop("a model at one penalty has no curve or path to plot; use fl_cv()", call. = FALSE)
+}
+
 sentence <- function(text) {
   paste0(toupper(substr(text, 1L, 1L)), substring(text, 2L))
 }
@@ -64,12 +69,18 @@ plot_path <- function(x, xvar, label, ...) {
   do.call(graphics::matplot, utils::modifyList(drawn, list(...)))
   ticks <- pretty(across)
   at <- ticks[ticks >= min(across) & ticks <= max(across)]
-  order <- order(across)
-  counts <- stats::approx(across[order], df[order], at, method = "constant", rule = 2, ties = "ordered")$y
-  graphics::axis(3, at = at, labels = counts, tick = FALSE)
+  graphics::axis(3, at = at, labels = counts_at(at, across, df, left), tick = FALSE)
   if (label) {
     last <- ncol(beta)
     names <- x$columns[used]
     graphics::text(across[last], beta[, last], names, cex = 0.7, pos = if (left) 2 else 4, xpd = TRUE)
   }
+}
+
+# Numbers of nonzero coefficients at ticks: between two models that of the one with the smaller
+# penalty, which is on the left along lambda.
+counts_at <- function(at, across, df, left) {
+  order <- order(across)
+  f <- if (left) 0 else 1
+  stats::approx(across[order], df[order], at, method = "constant", rule = 2, f = f, ties = "ordered")$y
 }

@@ -134,6 +134,9 @@ new_rows <- function(object, newdata) {
     if (is.null(dim(newdata))) {
       newdata <- matrix(newdata, nrow = 1L, dimnames = list(NULL, names(newdata)))
     }
+    if (all(object$columns %in% colnames(newdata))) {
+      newdata <- newdata[, object$columns, drop = FALSE]
+    }
     if (ncol(newdata) != length(object$columns)) {
       stop(
         sprintf("`newx` has %d columns, but the model has %d", ncol(newdata), length(object$columns)),

@@ -146,7 +146,9 @@ ask <- function(name, ...) {
 
 # The same, with the value as one of R.
 ask_r <- function(name, ...) {
-  reticulate::py_to_r(ask(name, ...))
+  # First of all: reticulate has a sentence of its own where Python is missing.
+  value <- ask(name, ...)
+  reticulate::py_to_r(value)
 }
 
 to_bytes <- function(numbers) {

@@ -292,3 +292,20 @@ def test_a_check_needs_no_outcome(frames: dict[str, pd.DataFrame]) -> None:
     assert checked.mends == 0
     assert checked.table is not None
     assert checked.table.events is None
+
+
+def test_of_files_that_cannot_be_read_nothing_else_is_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sites.csv").write_text("hospital,age,y\nnorth,1,2\n,2,3\nsouth,3,4\n")
+    for source, what in (
+        (FileSource(files=("none.csv",), target="y"), "none.csv: no such file"),
+        (
+            FileSource(files=("sites.csv",), target="y", site_column="hospital"),
+            "sites.csv: 1 row without a site in 'hospital'; fill it, or remove those rows",
+        ),
+    ):
+        (finding,) = check_files(source, Settings()).findings
+        assert finding.mend
+        assert finding.what == what

@@ -1,5 +1,6 @@
 """Rows that look repeated: visits of patients do, ordinary tables do not, and fits are marked."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fedlasso.fitting.inference.infer import REPEATED
 from fedlasso.models import FileSource, describe_model, open_sites, read_document
 from fedlasso.numerics import Array
 from fedlasso.sites.repeats import find_repeated
+from fedlasso.tables.formula import natural_spline
 
 
 def visits(rng: np.random.Generator) -> Array:
@@ -48,6 +50,31 @@ def test_counts_codes_and_rounded_or_correlated_columns_do_not() -> None:
         np.full((50, 4), np.nan),
     ):
         assert find_repeated(X.astype(np.float64)) < 0.05
+
+
+def test_columns_computed_from_one_another_count_once() -> None:
+    rng = np.random.default_rng(0)
+    age = rng.integers(40, 85, 300).astype(np.float64)
+    knots = (40.0, 50.0, 60.0, 70.0, 84.0)
+    for X in (
+        np.column_stack([age, age**2, age**3, np.log(age)]),
+        np.column_stack([age, (age - 60) ** 2, (age - 60) ** 3, np.sin(age / 10)]),
+        np.column_stack([natural_spline(age, knots), rng.standard_normal((300, 2))]),
+    ):
+        assert find_repeated(X) == 0.0
+    # Visits of patients are found beside them: their columns are functions of one another, too.
+    own = np.column_stack([visits(rng), age, age**2, age**3])
+    assert find_repeated(own) > 0.9
+
+
+def test_a_formula_with_powers_does_not_look_repeated() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(40, 85, 300), "dose": rng.standard_normal(300)})
+    frame["y"] = rng.standard_normal(300)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FederatedLasso(penalty=0.1).fit(frame, formula="y ~ age + I(age**2) + I(age**3) + dose")
+    assert not [own for own in caught if "agree with another one" in str(own.message)]
 
 
 def test_a_site_with_repeated_rows_is_named_unless_clusters_are(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Bytes and plain lists need no NumPy in reticulate, and keep missing values missi
 
 import functools
 import pickle
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -34,7 +35,16 @@ SPELLED = {
     "penalty=": "lambda = ",
     "`penalty`": "`lambda`",
     "missing='mean'": 'missing = "mean"',
+    "`cv` is": "`nfolds` is",
+    "penalty is": "`lambda` is",
+    "the `lambda` is": "`lambda` is",
+    "or None to tune it": "or NULL to choose it",
+    "Input X contains NaN: ": "",
+    "X contains NaN": "values are missing",
+    "use the estimator before it is stored": "use the model in the session that fitted it",
 }
+# Options of the command line that have another name in R.
+OPTIONS = {"cluster": "clusters", "site-column": "site"}
 
 
 def answer(function: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
@@ -60,6 +70,20 @@ def _in_r(text: str) -> str:
     for name, own in SPELLED.items():
         text = text.replace(name, own)
     return text
+
+
+def _options_in_r(text: str) -> str:
+    """Return text with arguments of R for the options of the command line."""
+    text = text.replace("--out writes all", "`page` writes all")
+    text = text.replace("Add to fedlasso fit, if you agree:", "Add to fl_fit(), if you agree:")
+    text = re.sub(r"--([a-z-]+)=('[^']*'|[^\s;)]+)", _argument, text)
+    return re.sub(r'(?<=[")]) (?=[a-z_]+ = ["c])', ", ", text)
+
+
+def _argument(option: re.Match[str]) -> str:
+    name = OPTIONS.get(option[1], option[1].replace("-", "_"))
+    values = [f'"{value}"' for value in option[2].strip("'").split(",")]
+    return f"{name} = {values[0] if len(values) == 1 else 'c(' + ', '.join(values) + ')'}"
 
 
 def _numbers(values: Any) -> Any:
@@ -132,6 +156,12 @@ def fit(
         name: _label(*roles[name]).astype(str) for name in ("sites", "clusters") if name in roles
     }
     return FAMILIES[family](**options).fit(_rows(X), response, **own)
+
+
+@answer
+def parameters(family: str) -> list[str]:
+    """Return the names of an estimator's parameters."""
+    return sorted(FAMILIES[family]().get_params())
 
 
 @answer
@@ -236,9 +266,16 @@ def write(model: Any, folder: str, target: str | None) -> None:
 
 @answer
 def check(
-    files: Sequence[str], source: Mapping[str, Any], options: Mapping[str, Any], page: str | None
+    files: Sequence[str],
+    source: Mapping[str, Any],
+    options: Mapping[str, Any],
+    page: str | None,
+    frame: bool,
 ) -> dict[str, Any]:
-    """Check the tables of sites, and write the page of that if it is named."""
+    """Check the tables of sites, and write the page of that if it is named.
+
+    The only file of a data frame is temporary, so messages do not name it.
+    """
     from fedlasso.cli.check import check_out, report
 
     checked = check_files(models.FileSource(files=tuple(files), **source), Settings(**options))
@@ -246,18 +283,24 @@ def check(
         check_out(Path(page))
         with redirect_stdout(StringIO()):
             report(checked, Path(page))
+
+    def worded(text: str) -> str:
+        if frame:
+            text = text.replace(f"{files[0]}: ", "").replace("is in no file", "is not in the data")
+        return _options_in_r(text)
+
     findings = [
         {
             "mend": finding.mend,
             "sites": ", ".join(finding.sites),
             "column": finding.column,
-            "what": finding.what,
-            "remedy": finding.remedy,
+            "what": worded(finding.what),
+            "remedy": worded(finding.remedy),
         }
         for finding in checked.findings
     ]
     return {
-        "text": describe_check(checked),
+        "text": worded(describe_check(checked)),
         "problems": checked.mends,
         "findings": findings,
     }

@@ -200,7 +200,7 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
                     "a number"
                 )
             return float(getattr(found, names[s]))
-        if not isinstance(s, Real) or not 0 <= float(s) < np.inf:
+        if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) < np.inf:
             raise FedLassoError(f"s is {s!r}; use 'min', '1se' or a number, zero or more")
         return float(s)
 
@@ -223,8 +223,8 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
         s : the penalty, as in `coef_at`; inference is about the estimator's own model only
         exponentiate : return ratios instead of coefficients, also for the intervals
         """
-        document = self._to_document()
         model = self.model_at(s)
+        document = self._to_document()
         effects = effects_of(document) if s is None else []
         found = {effect.name: effect for effect in effects}
         rows = [

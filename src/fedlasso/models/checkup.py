@@ -101,6 +101,9 @@ def check_files(source: FileSource, settings: Settings) -> Checked:
     wanted = () if outcome is None else outcome.names
     aligned, differences = align(names, wanted)
     findings += [*unreadable, *differences]
+    if not held:
+        # Of columns nothing is known.
+        return Checked(tuple(findings), None)
     sites = {s: {c: held[s][own] for c, own in columns.items()} for s, columns in aligned.items()}
     common = tuple(next(iter(sites.values()), {}))
     tables = Tables(sites, common)

@@ -121,7 +121,8 @@ class File:
             return {self._name: np.arange(n)}
         if column.gaps:
             raise FedLassoError(
-                f"{self.path}: {column.gaps} rows have no site in {self._site_column!r}"
+                f"{self.path}: {column.gaps} row{'s' * (column.gaps > 1)} without a site in "
+                f"{self._site_column!r}; fill it, or remove those rows"
             )
         labels = np.array([str(value) for value in column.to_list()])
         names, place = np.unique(labels, return_inverse=True)
