@@ -136,7 +136,7 @@ def make_document(
     if fit.curve is not None:
         found = fit.curve
         validation = found.validation
-        if _is_near(model):
+        if error is None and _is_near(model):
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
@@ -222,7 +222,7 @@ def _assessed_error(
     half = half_width(found.error)
     se = None if half is None else half / Z
     explained = None if found.explained is None else found.explained.value
-    fitted = doc.GIVEN if document.curve is None else doc.CHOSE
+    fitted = doc.CHOSE if document.settings.penalty is None else doc.GIVEN
     rows = doc.NESTED if chosen else fitted
     return doc.ExpectedError(found.error.value, se, explained, rows)
 

@@ -7,6 +7,7 @@ from fedlasso.fitting.examination.assessment import Assessment, Measure, SiteAss
 from fedlasso.fitting.examination.comparison import ALL_SITES
 from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
+from fedlasso.models.inference_document import is_refitted
 from fedlasso.models.numbers import NO_BREAK, capital, interval_of, number
 from fedlasso.models.plots import plot_calibration, plot_roc, plot_survival
 from fedlasso.models.svg import SQUARE, WIDE, draw_svg
@@ -22,7 +23,9 @@ def headline(document: ModelDocument) -> dict[str, str]:
         for name, (read, digits) in _measures(document).items()
         if read(found) is not None
     }
-    return {capital(name): value.replace(NO_BREAK, " ") for name, value in facts.items()}
+    # Discoveries were refitted; their Lasso was assessed.
+    of = " of the Lasso" if is_refitted(document.trust) else ""
+    return {f"{capital(name)}{of}": value.replace(NO_BREAK, " ") for name, value in facts.items()}
 
 
 def draw_performance(document: ModelDocument) -> str:
