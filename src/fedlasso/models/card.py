@@ -13,7 +13,7 @@ from fedlasso.models.card_performance import draw_performance, headline
 from fedlasso.models.card_tripod import draw_checklist
 from fedlasso.models.document import SENT, ModelDocument
 from fedlasso.models.inference_document import is_refitted
-from fedlasso.models.numbers import bytes_of, capital, counted, ratio_of
+from fedlasso.models.numbers import bytes_of, capital, counted, number, ratio_of
 from fedlasso.models.svg import NO_CHARTS, can_draw
 
 _KINDS = {
@@ -94,7 +94,8 @@ def _strongest(document: ModelDocument) -> str:
     texts = []
     for row in rows:
         ratio = row.ratios[unit == "per SD"]
-        size = f"{row.per(unit):+.3g}" if document.ratio is None else ratio_of(ratio, 3)
+        per = row.per(unit)
+        size = "+" * (per > 0) + number(per, 3) if document.ratio is None else ratio_of(ratio, 3)
         texts.append(f"{row.name} ({size})")
     kind = document.ratio_name or "coefficient"
     if document.ratio is not None and document.penalty > 0 and not is_refitted(document.trust):

@@ -95,7 +95,10 @@ def _charts(document: ModelDocument, found: Assessment) -> str:
     if found.curves:
         size = (WIDE[0], WIDE[1] + 1.5)
         chart = draw_svg(lambda ax: plot_survival(found, ax), "Kaplan-Meier curves", size)
-        note = "by thirds of the predicted risk at each site, with 95% bands"
+        note = (
+            "by thirds of the predicted risk at each site, with 95% bands; a curve ends where few "
+            "rows are at risk"
+        )
         parts.append(_titled("Kaplan-Meier curves", note, chart))
     return f'<div class="pair">{"".join(parts)}</div>' if any(parts) else ""
 
