@@ -12,7 +12,7 @@ from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.exact_path import ExactPath, path_by_moments
 from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
-from fedlasso.fitting.examination.examine import examine, expect_error
+from fedlasso.fitting.examination.examine import Nested, examine, expect_error
 from fedlasso.fitting.examination.intervals import Z, half_width
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
@@ -77,11 +77,8 @@ def make_model(
     document = make_document(model, schema, missing)
     revealed = Revealed(tuple(recorded.revealed))
     notify("fitted")
-    error = document.error
-    if (nested := expect_error(model)) is not None:
-        validation = nested.validation
-        error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
-    document = replace(document, error=error)
+    nested = expect_error(model)
+    document = with_nested_error(document, model, nested)
     examined: list[str] = []
     if compare:
         recorded = _Recorded(federation, settings.response_family)
@@ -197,6 +194,17 @@ def make_document(
         penalty_factors=model.penalty_factors,
         positive=schema.classes[1] if schema.classes else None,
     )
+
+
+def with_nested_error(
+    document: ModelDocument, model: Model, nested: Nested | None
+) -> ModelDocument:
+    """Return a document with the error of nested cross-validation, if there is one."""
+    if nested is None:
+        return document
+    validation = nested.validation
+    error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
+    return replace(document, error=error)
 
 
 def _is_near(model: Model) -> bool:
