@@ -176,3 +176,38 @@ def test_a_lasso_is_not_said_to_be_below_the_lasso() -> None:
     assert document.procedure == "Lasso"
     assert "Lasso with 4 active coefficients, the smallest error before" in document.why
     assert "below the Lasso" not in document.why
+
+
+def test_a_model_refitted_to_all_rows_states_its_own_columns() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((450, 6))
+    parts = [X[150 * k : 150 * (k + 1)] for k in range(3)]
+    noise = 1.3 * rng.standard_normal(450)
+    y = X[:, 0] - 0.7 * X[:, 1] + SHIFTS[np.arange(450) // 150] + noise
+    names = tuple(f"x{k}" for k in range(6))
+    for seed in range(4):
+        settings = Settings(validation=0.3, seed=seed)
+        sites = [
+            Site(f"s{k}", part, y[150 * k : 150 * (k + 1)], columns=names, raw=True)
+            for k, part in enumerate(parts)
+        ]
+        schema = Schema("y", tuple(Column(name, "number") for name in names))
+        document = make_model(InProcess(sites), settings, schema, compare=True)
+        assert f"with {len(document.coefficients)} active coefficients" in document.why
+        # Card and terminal have one error: that of the assessment.
+        assert document.error is not None
+        assert document.assessment is not None
+        assert document.assessment.error is not None
+        assert document.error.mse == document.assessment.error.value
+
+
+def test_a_procedure_far_from_the_optimum_has_not_its_performance() -> None:
+    X, y = draw_shifted()
+    document = make(X, y, Settings(procedure="CD", penalty=0.02))
+    assert document.certificate.relative_gap > 1e-3
+    assert document.error is None
+    assert document.assessment is not None
+    assert "farther from that optimum, was not assessed" in document.assessment.how
+    assert "mean squared error of the Lasso at this penalty: " in describe_model(document)
+    card = draw_card(document)
+    assert "R² of the Lasso" in card[: card.index("<h2")]

@@ -41,6 +41,8 @@ ROWS_PER_EFFECT = 20
 # More folds than this are compared with the number of rows before anything else is asked.
 MANY_FOLDS = 20
 # Name of a model of discoveries.
+# Relative gap up to which a fit has the held-out error of the path, whose fits end there too.
+SAME_MODEL = 1e-3
 DISCOVERED = "refitted Lasso"
 
 
@@ -74,6 +76,13 @@ class Model:
     def discovers(self) -> bool:
         """Whether its columns are the discoveries."""
         return self.trust is not None and self.trust.found is not None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the fit has the held-out error of its penalty's optimum."""
+        fit = self.fit
+        assert fit.certificate is not None
+        return fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
 
     @property
     def status(self) -> Status:

@@ -10,13 +10,14 @@ from fedlasso.families import Family
 from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.exact_path import ExactPath, path_by_moments
+from fedlasso.fitting.examination.assess import has_own_penalty
 from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
 from fedlasso.fitting.examination.examine import Nested, examine, expect_error
 from fedlasso.fitting.examination.intervals import Z, half_width
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
-from fedlasso.fitting.result import AtPenalty, Status, Tuned
+from fedlasso.fitting.result import AtPenalty, Tuned
 from fedlasso.fitting.settings import Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
@@ -28,8 +29,6 @@ from fedlasso.numerics import one_thread
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
-# Relative gap up to which a fit has the held-out error of the path, whose fits end there too.
-SAME_MODEL = 1e-3
 
 
 class _Recorded(Around):
@@ -91,7 +90,7 @@ def make_model(
         if found.table is not None:
             values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
-        if found.assessment is not None and _is_near(model):
+        if found.assessment is not None and (_is_near(model) or has_own_penalty(model)):
             chosen = nested is not None and nested.models is not None
             values["error"] = _assessed_error(document, found.assessment, chosen)
         examined = warn_of_examination(model, found)
@@ -212,10 +211,7 @@ def _is_near(model: Model) -> bool:
 
     A fit far from the path's Lasso does not have its held-out error.
     """
-    fit = model.fit
-    assert fit.certificate is not None
-    near = fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
-    return near and not model.discovers
+    return model.is_near and not model.discovers
 
 
 def _assessed_error(

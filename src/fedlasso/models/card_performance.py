@@ -7,7 +7,6 @@ from fedlasso.fitting.examination.assessment import Assessment, Measure, SiteAss
 from fedlasso.fitting.examination.comparison import ALL_SITES
 from fedlasso.html import escape
 from fedlasso.models.document import ModelDocument
-from fedlasso.models.inference_document import is_refitted
 from fedlasso.models.numbers import NO_BREAK, capital, interval_of, number
 from fedlasso.models.plots import plot_calibration, plot_roc, plot_survival
 from fedlasso.models.svg import SQUARE, WIDE, draw_svg
@@ -23,8 +22,8 @@ def headline(document: ModelDocument) -> dict[str, str]:
         for name, (read, digits) in _measures(document).items()
         if read(found) is not None
     }
-    # Discoveries were refitted; their Lasso was assessed.
-    of = " of the Lasso" if is_refitted(document.trust) else ""
+    # Discoveries were refitted, and some fits end far from the optimum, which was assessed.
+    of = "" if document.error is not None else f" of the {document.settings.model_name}"
     return {f"{capital(name)}{of}": value.replace(NO_BREAK, " ") for name, value in facts.items()}
 
 

@@ -15,7 +15,7 @@ from fedlasso.fitting.examination.comparison import (
 from fedlasso.fitting.examination.examine import Examination
 from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
-from fedlasso.models.document import CHOSE, ModelDocument
+from fedlasso.models.document import CHOSE, GIVEN, ModelDocument
 from fedlasso.models.inference_document import TrustDocument, is_refitted
 from fedlasso.models.numbers import counted, number, some_of
 
@@ -83,10 +83,13 @@ def describe_fit(document: ModelDocument) -> str:
 
 
 def _describe_lasso(document: ModelDocument) -> str:
-    """Return the error of the Lasso that refitted discoveries come from, if only that is known."""
+    """Return the error of the Lasso that a model comes from or misses, if only that is known."""
     found = document.assessment
-    if not is_refitted(document.trust) or found is None or found.error is None:
+    if found is None or found.error is None:
         return ""
+    what = f"the {document.settings.model_name} at this penalty"
+    if is_refitted(document.trust):
+        what = "the Lasso that the discoveries come from"
     family = document.settings.response_family
     error = found.error
     value = number(error.value, 4)
@@ -94,7 +97,8 @@ def _describe_lasso(document: ModelDocument) -> str:
         value += f" (95% interval {number(error.low, 4)} to {number(error.high, 4)})"
     if found.explained is not None:
         value += f", {family.explained_name} {found.explained.value:.3f}"
-    return f"{family.error_name} of the Lasso that the discoveries come from: {value}, on {CHOSE}"
+    rows = CHOSE if document.settings.penalty is None else GIVEN
+    return f"{family.error_name} of {what}: {value}, on {rows}"
 
 
 def _trust_lines(trust: TrustDocument) -> list[str]:

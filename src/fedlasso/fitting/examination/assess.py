@@ -80,7 +80,8 @@ LAST_TIME = 2.0
 MOST_SITES = 12
 LARGEST_TABLE = 10_000_000
 ON_ALL_ROWS = "The model itself was fitted to all rows."
-NOT_THE_MODEL = "All rows chose the discoveries, so the refitted model itself was not assessed."
+REFITTED = "All rows chose the discoveries, so the refitted model itself was not assessed."
+FAR = "The model itself, which is farther from that optimum, was not assessed."
 NETWORK = (
     "No site was left out in turn: over a network, sums without a site would disclose its own."
 )
@@ -103,7 +104,7 @@ def assess(
         view, scaling = standardise(ledger, "", **settings.scaling)
     words = (
         f"Every row was predicted once, by {_describe_models(model, chosen)} without its fold, one "
-        f"of {found.count} folds. {NOT_THE_MODEL if model.discovers else ON_ALL_ROWS}"
+        f"of {found.count} folds. {_describe_fit(model)}"
     )
     family = settings.response_family
     assessing = Assessing(view, scaling, family, *found.on(scaling), found.split)
@@ -125,10 +126,23 @@ def _describe_models(model: Model, chosen: bool) -> str:
     at = f"at the {'given' if model.settings.penalty is not None else 'chosen'} penalty"
     if model.discovers:
         return f"the Lasso {at}, which the discoveries come from, fitted"
+    if _is_far(model):
+        return f"the optimum {at}, fitted"
     curve = model.fit.curve
     if has_own_penalty(model) and (curve is None or curve.fold_models is None):
         return "a model with the penalty of each column that all rows have chosen, fitted"
     return f"a model fitted {at}"
+
+
+def _describe_fit(model: Model) -> str:
+    """Return whether the model itself was assessed."""
+    if model.discovers:
+        return REFITTED
+    return FAR if _is_far(model) else ON_ALL_ROWS
+
+
+def _is_far(model: Model) -> bool:
+    return not (model.is_near or has_own_penalty(model))
 
 
 def has_own_penalty(model: Model) -> bool:
