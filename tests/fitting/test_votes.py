@@ -179,7 +179,7 @@ def test_a_smaller_error_beyond_the_end_of_the_path_may_be_luck() -> None:
         if choice.error > choice.judged.error[0].min():
             reported.append(choice.how.value)
     assert reported
-    assert set(reported) == {"the smallest error, clearly below the Lasso's"}
+    assert set(reported) == {"the smallest error before smaller penalties hardly improve the fit"}
 
 
 @pytest.mark.parametrize("folds", [PLENTY, PLENTY + 1, 20])

@@ -179,6 +179,31 @@ def test_sites_that_code_an_outcome_differently_are_found(
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_units_are_named_by_the_factor_of_the_means(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    frames = {
+        site: pd.DataFrame({"weight": rng.normal(75, 10, 40), "heat": rng.normal(37, 0.5, 40)})
+        for site in SITES
+    }
+    frames["south"]["weight"] *= 2.2046
+    frames["north"]["heat"] = 32 + 1.8 * frames["north"]["heat"]
+    # With few rows SDs differ by chance.
+    frames["south"]["weight"] += 0.15 * (frames["south"]["weight"] - 75 * 2.2046)
+    found = [str(f) for f in check(frames, target=None).findings]
+    assert any("by about 2.2046 (pounds and kilograms); use one unit" in text for text in found)
+    heat = "is larger here than at south, west as degrees Fahrenheit are than Celsius; use one unit"
+    assert any(heat in text for text in found)
+
+
+def test_missing_values_that_a_fit_replaces_need_no_option(frames: dict[str, pd.DataFrame]) -> None:
+    frames["north"].loc[:6, "age"] = np.nan
+    checked = check(frames, missing="mean")
+    (finding,) = [str(f) for f in checked.findings if f.column == "age"]
+    assert finding.endswith("is missing: 7 at north; a fit replaces them by the mean")
+    assert "missing" not in checked.options
+
+
 def test_a_leak_of_a_linear_outcome_and_of_a_text_column(frames: dict[str, pd.DataFrame]) -> None:
     for frame in frames.values():
         frame["pounds"] = frame["weight"] * 2.2046

@@ -137,6 +137,24 @@ def test_no_text_is_cut_off_on_axes_without_a_layout(plot: Any) -> None:
         assert whole.contains(*box.max), text
 
 
+def test_numbers_at_risk_end_with_their_curve(ax: Any) -> None:
+    times = (0.0, 50.0, 100.0)
+    whole = SurvivalCurve("low", times, (1.0, 0.9, 0.8), at_risk=(30, 20, 12))
+    short = SurvivalCurve("high", times[:2], (1.0, 0.5), at_risk=(30, 7))
+    plots.plot_survival(replace(FOUND, curves=(whole, short)), ax)
+    texts = texts_of(ax)
+    ticks = ax.get_xticks()
+    own = texts[texts.index("high") + 1 :]
+    assert own[: len(ticks)] == ["–" if t > 50 else "30" if t < 50 else "7" for t in ticks]
+    assert texts[texts.index("low") + 1 :][: len(ticks)].count("–") == 0
+
+
+def test_long_numbers_of_a_calibration_plot_do_not_touch(ax: Any) -> None:
+    groups = (CalibrationGroup(45, 80_000.0, 81_000.0), CalibrationGroup(45, 140_000.0, 139_000.0))
+    plots.plot_calibration(replace(FOUND, groups=groups), ax)
+    assert len(ax.get_xticks()) <= 6
+
+
 def test_survival_curves_have_a_legend(ax: Any) -> None:
     plots.plot_survival(FOUND, ax)
     assert texts_of(ax.get_legend()) == ["low", "high"]

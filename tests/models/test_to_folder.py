@@ -1,5 +1,6 @@
 """Estimators write the folder that `fedlasso fit` writes."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fedlasso import (
     FederatedPoissonLasso,
     FedLassoError,
 )
+from fedlasso.cli import main
 from fedlasso.models import predict_file, read_document
 
 X = np.random.default_rng(0).standard_normal((60, 3))
@@ -52,3 +54,24 @@ def test_a_folder_predicts_as_the_estimator(
     np.testing.assert_allclose(predicted, expected, rtol=1e-9)
     with pytest.raises(FedLassoError, match="already contains a model"):
         model.to_folder(tmp_path / "model")
+
+
+def test_python_prints_the_error_of_the_command_line(tmp_path: Path) -> None:
+    y = ETA + np.random.default_rng(1).standard_normal(60)
+    files = []
+    for site in ("north", "south"):
+        files.append(str(tmp_path / f"{site}.csv"))
+        FRAME.assign(y=y)[site == SITES].to_csv(files[-1], index=False)
+    folder = tmp_path / "cli"
+    assert main(["fit", *files, "--target", "y", "--no-compare", "--out", str(folder)]) == 0
+    expected = read_document(folder / "model.json").error
+    assert expected is not None
+    assert "nested" in expected.rows
+    model = FederatedLasso().fit(FRAME, y, sites=SITES)
+    assert f"R^2 {expected.r2:.3f}, on {expected.rows}" in model.summary()
+    again = pickle.loads(pickle.dumps(model))
+    assert again.summary() == model.summary()
+    model.to_folder(tmp_path / "python")
+    own = read_document(tmp_path / "python" / "model.json").error
+    assert own is not None
+    assert own.mse == pytest.approx(expected.mse, rel=1e-12)

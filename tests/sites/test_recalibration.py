@@ -58,3 +58,30 @@ def test_what_has_not_converged_is_not_known() -> None:
     # No step reaches this rate in the steps that there are.
     found = fit("poisson", scores - 80, np.round(50 * np.exp(scores)))
     assert not found.known[LARGE]
+
+
+def test_overdispersed_counts_converge_to_what_rounded_sums_allow() -> None:
+    loss = find_loss("poisson")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        scores = 1 + 0.3 * rng.standard_normal(900)
+        y = rng.poisson(np.exp(scores) * rng.gamma(0.3, 1 / 0.3, 900)).astype(float)
+        asked = 0
+
+        def ask(at: Array, scores: Array = scores, y: Array = y) -> tuple[Array, Array]:
+            nonlocal asked
+            asked += 1
+            parts = np.array_split(np.arange(900), 3)
+            sums = [derive(loss, scores[own], Response.of(y[own]), at) for own in parts]
+            return np.sum([a for a, _ in sums], axis=0), np.sum([b for _, b in sums], axis=0)
+
+        found = recalibrate(ask, False)
+        assert found.known.all()
+        assert asked <= 12
+
+        def total(at: Array, scores: Array = scores, y: Array = y) -> float:
+            eta = at[0] + at[1] * scores
+            return float((np.exp(eta) - y * eta).sum())
+
+        best = minimize(total, [0.0, 1.0], tol=1e-12).x
+        assert (np.abs(found.at[BOTH] - best) < 0.02 * np.sqrt(found.variances[BOTH])).all()

@@ -25,10 +25,10 @@ from fedlasso.fitting.at_penalty import FINEST_GAP
 from fedlasso.fitting.exact_path import ExactPath, fit_path, path_by_moments
 from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
-from fedlasso.fitting.examination.examine import assess_again, expect_error
+from fedlasso.fitting.examination.examine import Nested, assess_again, expect_error
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.models import ModelDocument, plots
-from fedlasso.models.document import ErrorCurve
+from fedlasso.models.document import ErrorCurve, ExpectedError
 from fedlasso.models.effects import Effect, effects_of, exponentiate
 from fedlasso.models.text import describe_model
 from fedlasso.numerics import Array
@@ -78,7 +78,12 @@ class SitesAtHand:
         """Performance on held-out rows, by asking the sites again."""
         effects = bool(self.model.settings.site_effects)
         ledger = separate_sites(self.ledger, effects, None)
-        return assess_again(ledger, self.model, expect_error(self.model))
+        return assess_again(ledger, self.model, self.nested)
+
+    @cached_property
+    def nested(self) -> Nested | None:
+        """Nested cross-validation, if there are second moments of folds."""
+        return expect_error(self.model)
 
 
 class FittedSurface(BaseEstimator):  # type: ignore[misc]
@@ -90,11 +95,15 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
     intercept_: Any
     penalty_: float
     _sites: SitesAtHand | None
+    _error: ExpectedError | None
     _path: ExactPath | None
     _found: dict[float, PenaltyModel]
     _scales: Array
 
     def _to_document(self, target: str | None = None) -> ModelDocument:
+        raise NotImplementedError
+
+    def _to_summary(self, target: str | None = None) -> ModelDocument:
         raise NotImplementedError
 
     @property
@@ -246,7 +255,7 @@ class FittedSurface(BaseEstimator):  # type: ignore[misc]
     def summary(self) -> str:
         """Return the model in a few lines, as `fedlasso inspect` prints it."""
         check_is_fitted(self)
-        return describe_model(self._to_document())
+        return describe_model(self._to_summary())
 
     def plot_cv(self, ax: Axes | None = None) -> Axes:
         """Plot the held-out error against the penalty on given axes or new ones; return them."""

@@ -34,6 +34,7 @@ from fedlasso.models import (
     ModelFolder,
     make_document,
     to_trust_document,
+    with_nested_error,
     write_model,
 )
 from fedlasso.models.inputs import OpenedSites, encode_settings
@@ -153,6 +154,7 @@ class FederatedEstimator(FittedSurface):
         notices += [f"warning: {text}" for text in warn_of_fit(model, "y")]
         # Second moments are dropped: a pickle must not disclose more than the model.
         self._sites = SitesAtHand(ledger, model, ledger.costs)
+        self._error = None
         self._path = path_by_moments(model)
         self._found = {}
         self._stored: ModelDocument | None = None
@@ -199,7 +201,7 @@ class FederatedEstimator(FittedSurface):
         check_is_fitted(self)
         folder = ModelFolder(Path(path))
         folder.check()
-        document = self._to_document(target)
+        document = self._to_summary(target)
         if self._stored is not None:
             write_model(folder.path, document)
             return
@@ -229,6 +231,13 @@ class FederatedEstimator(FittedSurface):
             return self._stored
         schema = describe(self, target)
         return make_document(self.model_, schema, getattr(self, "missing", "refuse"), self._path)
+
+    def _to_summary(self, target: str | None = None) -> ModelDocument:
+        """Return the document with the error that `fedlasso fit` prints; it takes some seconds."""
+        document = self._to_document(target)
+        if self._sites is not None:
+            self._error = with_nested_error(document, self.model_, self._sites.nested).error
+        return document if self._error is None else replace(document, error=self._error)
 
     def _name_classes(self) -> tuple[str, ...]:
         """Return the texts of two classes, the modelled one last, if they are not 0 and 1."""

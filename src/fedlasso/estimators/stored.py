@@ -79,6 +79,7 @@ def _restore(model: FederatedEstimator, document: ModelDocument) -> None:
     model._path = None
     model._found = {}
     model._stored = document
+    model._error = None
     model._restore_response(schema)
 
 
@@ -87,7 +88,7 @@ def describe_in_html(model: FederatedEstimator) -> str:
     diagram: str = estimator_html_repr(model)
     if not hasattr(model, "coef_"):
         return diagram
-    document = model._to_document()
+    document = model._to_summary()
     effects = effects_of(document)
     shown = table_of_effects(document, effects[:ROWS_SHOWN]) if effects else ""
     more = len(effects) - ROWS_SHOWN

@@ -365,7 +365,8 @@ def fit_at(
         search.complete(strength)
     view, scaling = context.standardise(settings.final_split)
     left = int(context.budget.left)
-    context.budget.require(left)
+    if search is None or not search.has_arrived(strength):
+        context.budget.require(left)
     penalty = context.form.scaled(scaling.factors).at(strength)
     if settings.procedure is not None:
         procedure = find_procedure(settings.procedure)(epochs=settings.epochs)

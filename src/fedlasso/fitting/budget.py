@@ -22,6 +22,10 @@ FEWEST_TRIPS = 3
 LAST_TRIPS = 8
 
 
+class TooFewUploads(FedLassoError):
+    """Standardising leaves too few uploads for a fit."""
+
+
 class Budget:
     """Vectors of p numbers that each site may send, None until a plan sets it, and has `spent`.
 
@@ -89,7 +93,7 @@ class Budget:
     def require(self, vectors: float) -> None:
         """Refuse to go on with fewer than two vectors."""
         if vectors < 2:
-            raise FedLassoError(
+            raise TooFewUploads(
                 f"`uploads` is {self.vectors:.0f}, standardising takes {np.ceil(self.spent):.0f}, "
                 "and the rest is too few to tune; give more"
             )

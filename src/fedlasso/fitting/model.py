@@ -8,9 +8,11 @@ import numpy as np
 from fedlasso.errors import CannotFit, FedLassoError, Refused
 from fedlasso.federation import Costs, Federation, Ledger, metered
 from fedlasso.federation.ledger import Notify
-from fedlasso.fitting.budget import FEWEST_TRIPS, Budget
+from fedlasso.fitting.at_penalty import HELD_OUT
+from fedlasso.fitting.budget import FEWEST_TRIPS, Budget, TooFewUploads
 from fedlasso.fitting.context import Context, penalty_of
 from fedlasso.fitting.dialogue import Dialogue, drive_together
+from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.inference.infer import (
     Trust,
     count_refitting,
@@ -23,9 +25,9 @@ from fedlasso.fitting.inference.infer import (
     shift_steps,
     without_shifts,
 )
-from fedlasso.fitting.result import Fit, Status
+from fedlasso.fitting.result import AtPenalty, Fit, Reason, Status, Tuned
 from fedlasso.fitting.settings import Settings
-from fedlasso.fitting.validation import mean_effect
+from fedlasso.fitting.validation import Rule, mean_effect
 from fedlasso.numerics import Array, find_loss
 from fedlasso.sites import INTERCEPT, Rows, Scaling, Standardise, Viewed
 
@@ -39,6 +41,8 @@ ROWS_PER_EFFECT = 20
 # More folds than this are compared with the number of rows before anything else is asked.
 MANY_FOLDS = 20
 # Name of a model of discoveries.
+# Relative gap up to which a fit has the held-out error of the path, whose fits end there too.
+SAME_MODEL = 1e-3
 DISCOVERED = "refitted Lasso"
 
 
@@ -72,6 +76,13 @@ class Model:
     def discovers(self) -> bool:
         """Whether its columns are the discoveries."""
         return self.trust is not None and self.trust.found is not None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the fit has the held-out error of its penalty's optimum."""
+        fit = self.fit
+        assert fit.certificate is not None
+        return fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
 
     @property
     def status(self) -> Status:
@@ -195,19 +206,34 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
     notes: list[str] = []
     shift, noise = _compare_sites(context, fit, settings.may_add_site_effects)
     if shift is not None and _are_shifted(context, fit, shift, notes):
+        differ = "may differ" if shift > SURELY_SHIFTED else "differ"
         notify(
-            "sites' mean responses differ: the model is fitted again, with an intercept per site"
+            f"sites' mean responses {differ}: the model is fitted again, with an intercept per site"
         )
+        searched = settings.penalty is None and settings.goal_in_force.is_lasso
         settings = replace(settings, site_effects=True)
         apart = separate_sites(ledger, True, None)
+        used = context.budget.numbers / context.p
         context = context.again(apart, site_effects=True)
+        first = fit.reason
         if settings.uploads is not None:
             # They do not suffice for a second search for the penalty.
-            left = context.settings.uploads or 0
-            refit = min(count_refitting(settings), left // 2)
-            given = {"penalty": fit.path_penalty, "cv": None, "validation": None, "rule": None}
-            context = context.again(apart, **given, uploads=refit)
-        fit = settings.goal_in_force.run(context)
+            left = settings.uploads - used - count_vectors(settings, context.p)
+            refit = max(int(left) // (1 + settings.may_weight_sites), 1)
+            given: dict[str, Any] = {"penalty": fit.path_penalty, "uploads": refit}
+            given |= {"cv": None, "validation": None, "rule": None}
+            if not settings.requested_goal.is_lasso:
+                given["goal"] = lasso_goal().name
+            context = context.again(apart, **given)
+        try:
+            fit = settings.goal_in_force.run(context)
+        except TooFewUploads:
+            raise FedLassoError(
+                f"`uploads` is {settings.uploads}, and too few of them are left for a second fit, "
+                "with an intercept per site; give more, or --no-site-effects for a common intercept"
+            ) from None
+        if settings.uploads is not None and searched:
+            fit = _explain_choice(fit, first, settings)
         _, noise = _compare_sites(context, fit, False)
     weights = None
     basis = fit
@@ -252,6 +278,18 @@ def _fit(ledger: Ledger, settings: Settings, notify: Notify) -> tuple[Settings, 
     trust = infer(context, basis, fit.coefficients != 0, inflation)
     trust = replace(trust, site_weights=weights, notes=(*notes, *trust.notes))
     return settings, settings.goal_in_force.conclude(context, replace(fit, trust=trust))
+
+
+def _explain_choice(fit: Fit, first: Reason | None, settings: Settings) -> Fit:
+    """Return a fit at the penalty that a first fit has chosen, with the reason of that choice."""
+    assert isinstance(fit.reason, AtPenalty)
+    if isinstance(first, Tuned):
+        judged_on = f"{first.folds} folds" if first.folds else HELD_OUT
+        rule: Rule | None = settings.rule_in_force
+    else:
+        assert isinstance(first, AtPenalty)
+        rule, judged_on = first.rule, first.judged_on
+    return replace(fit, reason=replace(fit.reason, rule=rule, judged_on=judged_on))
 
 
 def _compare_sites(context: Context, fit: Fit, shifts: bool) -> tuple[Any, Any]:

@@ -63,6 +63,7 @@ class How(Enum):
 
     SMALLEST = "the smallest error"
     SURE = "the smallest error, clearly below the Lasso's"
+    SMALLEST_BEFORE_END = "the smallest error before smaller penalties hardly improve the fit"
     SPARSEST_LASSO = "the sparsest Lasso within one standard error"
     SPARSEST = "the sparsest within one standard error"
     VALIDATED = "the smallest validation error"

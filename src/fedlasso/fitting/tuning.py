@@ -249,7 +249,8 @@ def choose_smallest(judged: Sequence[CandidateErrors], end: int | None = None) -
     for k, one in enumerate(candidates):
         # Some error on its path is smaller, but not surely so.
         if one.judged.error[one.blend, one.at] > one.judged.error[0].min():
-            candidates[k] = replace(one, how=How.SURE)
+            how = How.SMALLEST_BEFORE_END if one is plain else How.SURE
+            candidates[k] = replace(one, how=how)
     return Chosen(lasso, tuple(candidates))
 
 

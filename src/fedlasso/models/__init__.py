@@ -3,6 +3,7 @@
 from fedlasso.models.about import About as About
 from fedlasso.models.build import make_document as make_document
 from fedlasso.models.build import make_model as make_model
+from fedlasso.models.build import with_nested_error as with_nested_error
 from fedlasso.models.card import draw_card as draw_card
 from fedlasso.models.diagnosis import describe_diagnosis as describe_diagnosis
 from fedlasso.models.diagnosis import draw_diagnosis as draw_diagnosis

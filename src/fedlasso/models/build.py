@@ -10,13 +10,14 @@ from fedlasso.families import Family
 from fedlasso.federation import Around, Federation, Reply, Request, metered
 from fedlasso.federation.ledger import Notify
 from fedlasso.fitting.exact_path import ExactPath, path_by_moments
+from fedlasso.fitting.examination.assess import has_own_penalty
 from fedlasso.fitting.examination.assessment import Assessment
 from fedlasso.fitting.examination.comparison import CoefficientPath
-from fedlasso.fitting.examination.examine import examine, expect_error
+from fedlasso.fitting.examination.examine import Nested, examine, expect_error
 from fedlasso.fitting.examination.intervals import Z, half_width
 from fedlasso.fitting.inference.infer import separate_sites
 from fedlasso.fitting.model import Model, fit_model
-from fedlasso.fitting.result import AtPenalty, Status, Tuned
+from fedlasso.fitting.result import AtPenalty, Tuned
 from fedlasso.fitting.settings import Settings
 from fedlasso.models import document as doc
 from fedlasso.models.document import Missing, ModelDocument, Revealed
@@ -28,8 +29,6 @@ from fedlasso.numerics import one_thread
 from fedlasso.tables import Schema
 
 R = TypeVar("R", bound=Reply)
-# Relative gap up to which a fit has the held-out error of the path, whose fits end there too.
-SAME_MODEL = 1e-3
 
 
 class _Recorded(Around):
@@ -77,11 +76,8 @@ def make_model(
     document = make_document(model, schema, missing)
     revealed = Revealed(tuple(recorded.revealed))
     notify("fitted")
-    error = document.error
-    if (nested := expect_error(model)) is not None:
-        validation = nested.validation
-        error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
-    document = replace(document, error=error)
+    nested = expect_error(model)
+    document = with_nested_error(document, model, nested)
     examined: list[str] = []
     if compare:
         recorded = _Recorded(federation, settings.response_family)
@@ -94,7 +90,7 @@ def make_model(
         if found.table is not None:
             values["table_one"] = describe_schema(found.table, schema)
         values["path"] = found.path or document.path
-        if found.assessment is not None and _is_near(model):
+        if found.assessment is not None and (_is_near(model) or has_own_penalty(model)):
             chosen = nested is not None and nested.models is not None
             values["error"] = _assessed_error(document, found.assessment, chosen)
         examined = warn_of_examination(model, found)
@@ -136,7 +132,7 @@ def make_document(
     if fit.curve is not None:
         found = fit.curve
         validation = found.validation
-        if _is_near(model):
+        if error is None and _is_near(model):
             at = found.chosen
             error = _expected_error(model, validation.error[at], validation.se[at], doc.CHOSE)
         path = CoefficientPath.largest(found.penalties, found.coefficients[:p], model.columns)
@@ -199,15 +195,23 @@ def make_document(
     )
 
 
+def with_nested_error(
+    document: ModelDocument, model: Model, nested: Nested | None
+) -> ModelDocument:
+    """Return a document with the error of nested cross-validation, if there is one."""
+    if nested is None:
+        return document
+    validation = nested.validation
+    error = _expected_error(model, validation.error[0], validation.se[0], doc.NESTED)
+    return replace(document, error=error)
+
+
 def _is_near(model: Model) -> bool:
     """Return whether models of folds are like this one: that of discoveries has other columns.
 
     A fit far from the path's Lasso does not have its held-out error.
     """
-    fit = model.fit
-    assert fit.certificate is not None
-    near = fit.status is Status.OPTIMAL or fit.certificate.relative_gap <= SAME_MODEL
-    return near and not model.discovers
+    return model.is_near and not model.discovers
 
 
 def _assessed_error(
@@ -222,7 +226,7 @@ def _assessed_error(
     half = half_width(found.error)
     se = None if half is None else half / Z
     explained = None if found.explained is None else found.explained.value
-    fitted = doc.GIVEN if document.curve is None else doc.CHOSE
+    fitted = doc.CHOSE if document.settings.penalty is None else doc.GIVEN
     rows = doc.NESTED if chosen else fitted
     return doc.ExpectedError(found.error.value, se, explained, rows)
 

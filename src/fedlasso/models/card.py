@@ -12,7 +12,8 @@ from fedlasso.models.card_participants import draw_participants
 from fedlasso.models.card_performance import draw_performance, headline
 from fedlasso.models.card_tripod import draw_checklist
 from fedlasso.models.document import SENT, ModelDocument
-from fedlasso.models.numbers import bytes_of, capital, counted, ratio_of
+from fedlasso.models.inference_document import is_refitted
+from fedlasso.models.numbers import bytes_of, capital, counted, number, ratio_of
 from fedlasso.models.svg import NO_CHARTS, can_draw
 
 _KINDS = {
@@ -93,10 +94,13 @@ def _strongest(document: ModelDocument) -> str:
     texts = []
     for row in rows:
         ratio = row.ratios[unit == "per SD"]
-        size = f"{row.per(unit):+.3g}" if document.ratio is None else ratio_of(ratio, 3)
+        per = row.per(unit)
+        size = "+" * (per > 0) + number(per, 3) if document.ratio is None else ratio_of(ratio, 3)
         texts.append(f"{row.name} ({size})")
-    # A penalised ratio is nearer to one than an estimate with an interval.
-    kind = "coefficient" if document.ratio is None else f"penalised {document.ratio_name}"
+    kind = document.ratio_name or "coefficient"
+    if document.ratio is not None and document.penalty > 0 and not is_refitted(document.trust):
+        # A penalised ratio is nearer to one than an estimate with an interval.
+        kind = f"penalised {kind}"
     return f"Largest effects, by {kind} {unit}: {', '.join(texts)}."
 
 

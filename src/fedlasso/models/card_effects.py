@@ -181,7 +181,10 @@ def _forest(document: ModelDocument, effects: list[Effect]) -> str:
         return ""
     note = "Squares: estimates with their intervals. " * bool(estimates)
     if not estimates:
-        note = "Penalised coefficients have no intervals; fit with --interval to estimate some. "
+        none = "Penalised coefficients have no intervals"
+        if document.penalty == 0:
+            none = "No intervals were requested"
+        note = f"{none}; fit with --interval to estimate some. "
     elif len(estimates) < len(effects):
         note += "Hollow: penalised coefficients, which have no interval. "
     if sites:

@@ -22,7 +22,9 @@ def headline(document: ModelDocument) -> dict[str, str]:
         for name, (read, digits) in _measures(document).items()
         if read(found) is not None
     }
-    return {capital(name): value.replace(NO_BREAK, " ") for name, value in facts.items()}
+    # Discoveries were refitted, and some fits end far from the optimum, which was assessed.
+    of = "" if document.error is not None else f" of the {document.settings.model_name}"
+    return {f"{capital(name)}{of}": value.replace(NO_BREAK, " ") for name, value in facts.items()}
 
 
 def draw_performance(document: ModelDocument) -> str:
@@ -92,7 +94,10 @@ def _charts(document: ModelDocument, found: Assessment) -> str:
     if found.curves:
         size = (WIDE[0], WIDE[1] + 1.5)
         chart = draw_svg(lambda ax: plot_survival(found, ax), "Kaplan-Meier curves", size)
-        note = "by thirds of the predicted risk at each site, with 95% bands"
+        note = (
+            "by thirds of the predicted risk at each site, with 95% bands; a curve ends where few "
+            "rows are at risk"
+        )
         parts.append(_titled("Kaplan-Meier curves", note, chart))
     return f'<div class="pair">{"".join(parts)}</div>' if any(parts) else ""
 

@@ -24,7 +24,13 @@ from fedlasso.sites import Site
 from fedlasso.tables import OTHER, File, Outcome
 from fedlasso.tables.held import Held, TableFinding, Tables, align, hold_files, write_options
 from fedlasso.tables.outcome_findings import find_coding, find_leaks
-from fedlasso.tables.table_problems import FEW, find_copies, find_identifiers, find_problems
+from fedlasso.tables.table_problems import (
+    FEW,
+    filling,
+    find_copies,
+    find_identifiers,
+    find_problems,
+)
 from fedlasso.tables.targets import order_classes
 
 # Units of one quantity differ by such factors; laboratories report glucose, creatinine and
@@ -52,6 +58,7 @@ FACTORS = {
 NEAR = 0.2
 # Celsius of patients, to recognise Fahrenheit.
 BODY = (34.0, 42.0)
+FAHRENHEIT = "as degrees Fahrenheit are than Celsius"
 # A mean of fewer SDs does not show the unit.
 CLEAR_MEAN = 0.5
 # Options that are offered with a note, and belong to the line to copy too.
@@ -207,12 +214,14 @@ def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[TableFindin
     for (one, mean, sd), (other, mean_there, sd_there) in permutations(known, 2):
         ratios = np.maximum([mean / mean_there, sd / sd_there], 1e-9)
         off = {factor: np.abs(np.log(ratios / factor)) for factor in FACTORS}
-        nearest = min(FACTORS, key=lambda factor: float(off[factor].sum()))
+        # A mean is known far better than an SD: their standard errors, but for the rows.
+        errors = np.array([np.hypot(sd / mean, sd_there / mean_there), 1.0])
+        nearest = min(FACTORS, key=lambda factor: float(((off[factor] / errors) ** 2).sum()))
         if (off[nearest] < NEAR).all():
             larger.setdefault(one, {})[other] = FACTORS[nearest]
         warmer = abs(mean - (1.8 * mean_there + 32)) < sd < 0.05 * mean
         if warmer and BODY[0] < mean_there < BODY[1] and 1.2 < sd / sd_there < 2.7:
-            larger.setdefault(one, {})[other] = "Fahrenheit and Celsius"
+            larger.setdefault(one, {})[other] = FAHRENHEIT
     findings = []
     for one, others in larger.items():
         if any(set(others) < set(theirs) for theirs in larger.values()):
@@ -221,7 +230,8 @@ def _find_units(sites: Sequence[str], column: ColumnSummary) -> list[TableFindin
         texts = Counter(others.values())
         text = texts.most_common(1)[0][0]
         there = ", ".join(others)
-        what = f"is larger here than at {there} by about {text}"
+        how = text if text == FAHRENHEIT else f"by about {text}"
+        what = f"is larger here than at {there} {how}"
         findings.append(TableFinding(True, (one,), column.name, what, "use one unit"))
     return findings
 
@@ -237,7 +247,5 @@ def find_in_table(table: TableOne, fills: bool) -> list[TableFinding]:
             what = f"is missing in some of {pooled.rows} rows; {FEW}"
             if pooled.missing is not None:
                 what = f"is missing in {pooled.missing} of {pooled.rows} rows"
-            remedy = "fill them, or replace them by the mean"
-            options = (("missing", "mean"),)
-            findings.append(TableFinding(not fills, (), column.name, what, remedy, options))
+            findings.append(TableFinding(not fills, (), column.name, what, *filling(fills)))
     return findings

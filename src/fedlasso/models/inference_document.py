@@ -170,6 +170,11 @@ class TrustDocument:
         return sentences
 
 
+def is_refitted(trust: TrustDocument | None) -> bool:
+    """Return whether the model has discoveries, refitted from a Lasso."""
+    return trust is not None and trust.rate is not None
+
+
 def to_trust_document(model: Model) -> TrustDocument | None:
     """Return the inference about a model's columns, if there is any."""
     trust = model.trust

@@ -182,6 +182,8 @@ def plot_calibration(found: Assessment, ax: Axes | None = None) -> Axes:
     ax.plot(ends, ends, color=GREY, lw=0.8, ls="--")
     ax.vlines(expected, low, high, color=COLOURS[0], lw=1.2)
     ax.plot(expected, observed, "o", color=COLOURS[0], ms=4)
+    # Long numbers have room for few ticks.
+    ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("mean prediction")
     ax.set_ylabel("mean response")
     return ax
@@ -214,8 +216,8 @@ def plot_survival(found: Assessment, ax: Axes | None = None) -> Axes:
         ax.annotate(curve.name, (0, 0), (-28, down), color=colour, ha="left", va="top", **note)
         for tick in ticks if curve.at_risk else ():
             at = max(int(np.searchsorted(curve.times, tick, side="right")) - 1, 0)
-            count = curve.at_risk[min(at, len(curve.at_risk) - 1)]
-            text = "–" if count is None else f"{count:,.0f}"
+            # Beyond the end of a curve the number is not known.
+            text = "–" if tick > curve.times[-1] else f"{curve.at_risk[at]:,.0f}"
             ax.annotate(text, (tick, 0), (0, down - 12), ha="center", va="top", **note)
     return ax
 

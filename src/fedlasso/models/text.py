@@ -15,8 +15,8 @@ from fedlasso.fitting.examination.comparison import (
 from fedlasso.fitting.examination.examine import Examination
 from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
-from fedlasso.models.document import ModelDocument
-from fedlasso.models.inference_document import TrustDocument
+from fedlasso.models.document import CHOSE, GIVEN, ModelDocument
+from fedlasso.models.inference_document import TrustDocument, is_refitted
 from fedlasso.models.numbers import counted, number, some_of
 
 # Rows of a table on the terminal.
@@ -63,6 +63,8 @@ def describe_fit(document: ModelDocument) -> str:
         explained = "" if error.r2 is None else f", {family.explained_name} {error.r2:.3f}"
         value = document.error_text("95% interval ")
         lines.append(f"{family.error_name}: {value}{explained}, on {error.rows}")
+    elif lasso := _describe_lasso(document):
+        lines.append(lasso)
     if document.trust is not None:
         lines += _trust_lines(document.trust)
     lines += [f"cost {what}: {text}" for what, text in document.cost_texts.items()]
@@ -78,6 +80,25 @@ def describe_fit(document: ModelDocument) -> str:
     if document.site_effects:
         lines.append("site effects: predictions use the mean of the sites' intercepts")
     return "\n".join(lines)
+
+
+def _describe_lasso(document: ModelDocument) -> str:
+    """Return the error of the Lasso that a model comes from or misses, if only that is known."""
+    found = document.assessment
+    if found is None or found.error is None:
+        return ""
+    what = f"the {document.settings.model_name} at this penalty"
+    if is_refitted(document.trust):
+        what = "the Lasso that the discoveries come from"
+    family = document.settings.response_family
+    error = found.error
+    value = number(error.value, 4)
+    if error.low is not None and error.high is not None:
+        value += f" (95% interval {number(error.low, 4)} to {number(error.high, 4)})"
+    if found.explained is not None:
+        value += f", {family.explained_name} {found.explained.value:.3f}"
+    rows = CHOSE if document.settings.penalty is None else GIVEN
+    return f"{family.error_name} of {what}: {value}, on {rows}"
 
 
 def _trust_lines(trust: TrustDocument) -> list[str]:
@@ -219,7 +240,7 @@ def warn_of_examination(model: Model, found: Examination) -> list[str]:
             f"site {error.name} disagrees: the common model's error there is "
             f"{error.mse / everywhere.mse:.1f} times the error over all sites"
             for error in sites
-            if error.mse > DISAGREES * everywhere.mse
+            if error.mse > DISAGREES * everywhere.mse > 0
         ]
     if found.shift is not None and found.shift < SURELY_SHIFTED:
         warnings.append(

@@ -15,8 +15,8 @@ START = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
 FREE = np.array([[True, True], [True, False], [True, False]])
 BOTH, LARGE, EMPTY = range(3)
 STEPS = 25
-# Last step, in standard errors.
-CONVERGED = 1e-3
+# Last step, in standard errors; and the last two, where rounded sums keep them from being shorter.
+LAST = (1e-3, 0.02)
 # Steps that have not converged are at most so long.
 LONGEST_STEP = 2.0
 # Classes are separable where slopes grow beyond this.
@@ -115,6 +115,7 @@ def recalibrating(quadratic: bool) -> Generator[Array, Derivatives, Recalibrated
     variances = np.zeros((3, 2))
     known = np.zeros(3, bool)
     lost = np.zeros(3, bool)
+    short = np.zeros(3, bool)
     for _ in range(STEPS):
         slopes, curvature = yield at
         for k in np.flatnonzero(~known & ~lost):
@@ -126,7 +127,9 @@ def recalibrating(quadratic: bool) -> Generator[Array, Derivatives, Recalibrated
                 continue
             variances[k, free] = np.diagonal(np.linalg.inv(H))
             step = np.linalg.solve(H, slopes[k, free])
-            known[k] = quadratic or (step**2 < CONVERGED**2 * variances[k, free]).all()
+            within = [(step**2 < at_most**2 * variances[k, free]).all() for at_most in LAST]
+            known[k] = quadratic or within[0] or (within[1] and short[k])
+            short[k] = within[1]
             if not known[k]:
                 # Far from the optimum of a curved loss whole steps may be too long.
                 step /= max(1.0, float(np.abs(step).max()) / LONGEST_STEP)

@@ -48,6 +48,13 @@ def find_problems(
             yield from _find_categories(name, held)
 
 
+def filling(fills: bool) -> tuple[str, Options]:
+    """Return what to do with missing values of a column, and the option for it."""
+    if fills:
+        return "a fit replaces them by the mean", ()
+    return "fill them, or replace them by the mean", (("missing", "mean"),)
+
+
 def _find_missing(
     name: str, held: dict[str, Held], outcome: bool, fills: bool
 ) -> Iterator[TableFinding]:
@@ -58,8 +65,9 @@ def _find_missing(
             what = f"is missing at {', '.join(gaps)}; {FEW}"
         else:
             what = f"is missing: {', '.join(f'{n} at {site}' for site, n in gaps.items())}"
-        remedy = "remove those rows" if outcome else "fill them, or replace them by the mean"
-        options: Options = () if outcome else (("missing", "mean"),)
+        remedy, options = filling(fills)
+        if outcome:
+            remedy, options = "remove those rows", ()
         yield TableFinding(outcome or not fills, (), name, what, remedy, options)
     for site, own in held.items():
         if own.strays:

@@ -19,9 +19,10 @@ from fedlasso.federation import (
     Request,
     metered,
 )
+from fedlasso.fitting.candidates import LASSO
 from fedlasso.fitting.dialogue import Dialogue, drive
-from fedlasso.fitting.evidence import Folded, Wanted
-from fedlasso.fitting.evidence.moment_evidence import vectors_of
+from fedlasso.fitting.evidence import Folded
+from fedlasso.fitting.evidence.moment_evidence import solve_at, vectors_of
 from fedlasso.fitting.examination.assessment import (
     Assessment,
     Calibration,
@@ -47,8 +48,9 @@ from fedlasso.fitting.examination.summed_measures import (
 from fedlasso.fitting.fold_models import FoldModels
 from fedlasso.fitting.goal import lasso_goal
 from fedlasso.fitting.model import Model, fit_model
+from fedlasso.fitting.result import Tuned
 from fedlasso.fitting.settings import Settings
-from fedlasso.numerics import L1, Array, Response, one_thread
+from fedlasso.numerics import L1, Array, Penalty, Response, one_thread
 from fedlasso.sites import (
     FoldMoments,
     Scaling,
@@ -77,6 +79,9 @@ LAST_TIME = 2.0
 # Sites that are left out in turn, and numbers in the table, at most.
 MOST_SITES = 12
 LARGEST_TABLE = 10_000_000
+ON_ALL_ROWS = "The model itself was fitted to all rows."
+REFITTED = "All rows chose the discoveries, so the refitted model itself was not assessed."
+FAR = "The model itself, which is farther from that optimum, was not assessed."
 NETWORK = (
     "No site was left out in turn: over a network, sums without a site would disclose its own."
 )
@@ -97,13 +102,9 @@ def assess(
         ledger = metered(SiteWeighted(ledger, dict.fromkeys(ledger.sites, 1.0)))
     if ledger.site_weights or model.view.site_weights or model.view.split:
         view, scaling = standardise(ledger, "", **settings.scaling)
-    given = settings.penalty is not None
-    how = f"fitted at the {'given' if given else 'chosen'} penalty"
-    if chosen:
-        how = "chosen and fitted"
     words = (
-        f"Every row was predicted once, by a model {how} without its fold, one of {found.count} "
-        "folds. The model itself was fitted to all rows."
+        f"Every row was predicted once, by {_describe_models(model, chosen)} without its fold, one "
+        f"of {found.count} folds. {_describe_fit(model)}"
     )
     family = settings.response_family
     assessing = Assessing(view, scaling, family, *found.on(scaling), found.split)
@@ -118,6 +119,38 @@ def assess(
     return replace(assessed, how=words, left_out=left_out)
 
 
+def _describe_models(model: Model, chosen: bool) -> str:
+    """Return what the models of folds are; `chosen` if they were also chosen without their fold."""
+    if chosen:
+        return "a model chosen and fitted"
+    at = f"at the {'given' if model.settings.penalty is not None else 'chosen'} penalty"
+    if model.discovers:
+        return f"the Lasso {at}, which the discoveries come from, fitted"
+    if _is_far(model):
+        return f"the optimum {at}, fitted"
+    curve = model.fit.curve
+    if has_own_penalty(model) and (curve is None or curve.fold_models is None):
+        return "a model with the penalty of each column that all rows have chosen, fitted"
+    return f"a model fitted {at}"
+
+
+def _describe_fit(model: Model) -> str:
+    """Return whether the model itself was assessed."""
+    if model.discovers:
+        return REFITTED
+    return FAR if _is_far(model) else ON_ALL_ROWS
+
+
+def _is_far(model: Model) -> bool:
+    return not (model.is_near or has_own_penalty(model))
+
+
+def has_own_penalty(model: Model) -> bool:
+    """Return whether held-out rows have chosen another penalty than that of the Lasso's path."""
+    tuned = isinstance(model.fit.reason, Tuned)
+    return tuned and model.fit.method != LASSO.name and not model.discovers
+
+
 def ask_moments(view: Viewed, settings: Settings) -> Dialogue[Folded | None]:
     """Ask for the second moments of folds, unless they are too many."""
     if vectors_of(len(view.columns), FOLDS) > MOST_MOMENTS:
@@ -127,13 +160,16 @@ def ask_moments(view: Viewed, settings: Settings) -> Dialogue[Folded | None]:
 
 
 @one_thread()
-def solve_folds(folded: Folded, lam: float, scaling: Scaling) -> FoldModels:
-    """Return the Lasso at a penalty on all rows but those of each fold."""
-    points = folded.fit_many([Wanted(L1(lam), rows=str(k)) for k in range(len(folded.folds))])
-    models = [
-        normal.original(point.coefficients[:, None])
-        for (_, normal), point in zip(folded.training(), points, strict=True)
-    ]
+def solve_folds(folded: Folded, model: Model, scaling: Scaling) -> FoldModels:
+    """Return the model, at its penalty, on all rows but those of each fold."""
+    penalty: Penalty = L1(model.path_penalty)
+    if has_own_penalty(model):
+        penalty = model.fit.penalty
+    ridge = getattr(penalty, "ridge", 0.0)
+    models = []
+    for _, normal in folded.training():
+        steady = normal.steadied(ridge) if ridge else normal
+        models.append(normal.original(solve_at(steady, penalty)[:, None]))
     return on_original_scale(folded.split, models, scaling)
 
 
@@ -307,17 +343,8 @@ def find_local(federation: Federation) -> tuple[Site, ...]:
 def leave_sites_out(
     sites: Sequence[Site], model: Model, view: Viewed, scaling: Scaling
 ) -> tuple[SiteAssessment, ...]:
-    """Fit without each site in turn, and assess on its rows; sites without a fit are left out.
-
-    The penalty is chosen anew where second moments choose it, and is that of the model elsewhere.
-    """
-    settings = replace(
-        model.settings, intervals=(), uploads=None, procedure=None, site_weights=None, cv=None
-    )
-    if model.fit.evidence is None or settings.infers:
-        settings = replace(
-            settings, goal=lasso_goal().name, penalty=model.fit.path_penalty, validation=None
-        )
+    """Fit without each site in turn, and assess on its rows; sites without a fit are left out."""
+    settings = settings_of_others(model)
     found: list[SiteAssessment] = []
     for site in sites:
         try:
@@ -329,3 +356,28 @@ def leave_sites_out(
         except FedLassoError:
             continue
     return tuple(found)
+
+
+def settings_of_others(model: Model) -> Settings:
+    """Return the settings of a fit without one site: without inference, and as far as they apply.
+
+    The penalty is chosen anew where second moments choose it, and is that of the model elsewhere.
+    """
+    settings = model.settings
+    usual = Settings()
+    changes: dict[str, Any] = {
+        "procedure": None,
+        "epochs": usual.epochs,
+        "uploads": None,
+        "cv": None,
+        "site_weights": None,
+        "intervals": (),
+        "fdr": usual.fdr,
+        "level": usual.level,
+    }
+    if settings.goal_in_force.is_lasso:
+        changes["goal"] = lasso_goal().name
+    if model.fit.evidence is None or settings.infers:
+        given = {"penalty": model.fit.path_penalty, "validation": None, "rule": None}
+        changes |= {"goal": lasso_goal().name, **given}
+    return replace(settings, **changes)

@@ -147,7 +147,7 @@ class Examining:
         if curve is not None and curve.fold_models is not None:
             return curve.fold_models
         if self.folded is not None:
-            return solve_folds(self.folded, self.model.path_penalty, self.scaling)
+            return solve_folds(self.folded, self.model, self.scaling)
         return None if self.parts is None else self.parts.models
 
     def are_chosen(self, models: FoldModels) -> bool:

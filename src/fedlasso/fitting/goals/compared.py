@@ -127,7 +127,7 @@ class ComparedGoal(Goal):
             fit.chosen,
             evidence.problem,
             rounds=fit.rounds + round(evidence.budget.spent),
-            reason=replace(fit.reason, all_rows=True),
+            reason=replace(fit.reason, active=point.active, all_rows=True),
             view=whole.view,
             scaling=whole_scaling,
             **{name: getattr(fit, name) for name in same},
