@@ -138,3 +138,29 @@ def test_differences_of_gradients_tell_every_record_of_a_wide_file(tmp_path: Pat
     assert count_matches(found, other[:, :rows]) == 0
     used = Lifetime.of(door.audit, "").used("numbers")
     assert 0.85 < used < Policy().max_numbers
+
+
+def test_two_weight_columns_tell_every_record_of_a_wide_file(tmp_path: Path) -> None:
+    """For linear models too: gradients at unit vectors, with one weight column and another."""
+    rows, columns = 40, 100
+    rng = np.random.default_rng(0)
+    X, other = rng.standard_normal((2, rows, columns))
+    X[:, 0] = 1.0
+    y = X[:, 1] + rng.standard_normal(rows)
+    parts = []
+    for name, weights in (("none", np.ones(rows)), ("weight", 1 + rng.random(rows))):
+        site = Site("a", X, y, weights=weights, raw=True, secret=b"secret")
+        audit = Audit(tmp_path / "audit.jsonl")
+        door = GuardedSite(site, Policy(), audit, "ab" * 16, scope=name)
+        H = np.zeros((rows, rows))
+        for k in range(rows):
+            at = np.eye(columns)[k]
+            sums: Any = [
+                decode(door.answer_bytes(encode(PartAt(b, np.arange(k, rows)))))
+                for b in (at, 0 * at)
+            ]
+            H[k, k:] = H[k:, k] = sums[0].gradient - sums[1].gradient
+        parts.append(H)
+    found = scale_to_ones(diagonalise(parts))
+    assert count_matches(found, X[:, 1:rows]) == rows
+    assert count_matches(found, other[:, 1:rows]) == 0
