@@ -108,7 +108,7 @@ def compare(scenario: Scenario, seed: int, folder: Path) -> tuple[list[float], l
     out = folder / "model"
     options = ["--family", study.family, "--no-compare", "--out", out]
     assert run("fit", *files, *roles, *options) == 0
-    bare = read_document(out)
+    bare = read_document(out / "model.json")
     return measure(study.family, guarded, further), measure(study.family, bare, further)
 
 
