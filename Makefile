@@ -108,6 +108,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/real.py
 	$(BIN)/python benchmarks/families.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/courier.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/rule_costs.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/report.py
 
 clean:

@@ -272,11 +272,9 @@ def test_a_site_that_denies_moments_is_fitted_by_another_plan(
     tables: dict[str, Path], tmp_path: Path
 ) -> None:
     out = begin(tmp_path / "model", Settings())
-    project = Project(tables)
-    for door in project.doors.values():
-        # Gradients of so few rows are more numbers than a site sends by default.
-        door.policy = Policy(max_numbers=3)
-    project.doors["b"].policy = Policy(deny=("FoldMoments",), max_numbers=3)
+    # Gradients of few rows in clear are more numbers than the default policy sends.
+    project = Project(tables, Policy(max_numbers=9.0))
+    project.doors["b"].policy = Policy(deny=("FoldMoments",), max_numbers=9.0)
     finished = attempt(out, project, "stop")
     assert finished.document.plan.startswith("gradients")
     assert "site 'b': the policy here does not answer FoldMoments" in finished.document.plan

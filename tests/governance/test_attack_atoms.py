@@ -22,6 +22,7 @@ from fedlasso.errors import Refused
 from fedlasso.federation import Ledger
 from fedlasso.fitting import Settings, fit_model
 from fedlasso.fitting.evidence.moment_evidence import Folded
+from fedlasso.governance import Policy
 from fedlasso.models import NetworkSource, make_model
 from fedlasso.numerics import Array
 from fedlasso.sites import standardise
@@ -87,7 +88,9 @@ def test_four_ordinary_fits_leave_no_record_in_the_journal(
     assert count_matches(attack(journal), records(data)) > 90
     journal.clear()
     tables = write(tmp_path / "tables", data)
-    doors = make_doors(tables, None, Authority(tmp_path / "authority"))
+    # The default budget is for fits of more rows, and for one or two.
+    policy = Policy(max_numbers=20.0)
+    doors = make_doors(tables, policy, Authority(tmp_path / "authority"))
     for seed in range(4):
         network = Network(DoorLine(doors), list(doors), 10.0)
         settings = Settings(seed=seed)

@@ -11,6 +11,7 @@ from fedlasso import FedLassoError
 from fedlasso.federation import Request
 from fedlasso.governance import GuardedSite, Lifetime, Policy
 from fedlasso.governance.door_messages import Refusal
+from fedlasso.governance.guard import RANKED
 from fedlasso.governance.lifetime import BUDGETS
 from fedlasso.numerics import Array
 from fedlasso.sites import CLEARLY, FoldMoments, GradientAt, HeldOutErrors, NoiseAbove, Rows
@@ -142,13 +143,13 @@ def test_the_same_model_with_other_numbers_is_another_candidate(tmp_path: Path) 
         RecalibrationAt(b, zero),
         RecalibrationAt(b, zero, slope=2.0),
         RecalibrationAt(b, zero, intercept=2.0),
-        ScoreRanges(b, zero),
-        ScoreRanges(b, zero, ratio=2.0),
     )
-    for counted, request in enumerate(questions, start=1):
-        for _ in range(2):
-            assert not isinstance(victim.ask(request), Refusal)
-            assert victim.door.lifetime.busiest("candidates") == counted
+    ranks: tuple[Request[Any], ...] = (ScoreRanges(b, zero), ScoreRanges(b, zero, ratio=2.0))
+    for within, asked, each in (("given penalty", questions, 1), ("ranks", ranks, RANKED)):
+        for counted, request in enumerate(asked, start=1):
+            for _ in range(2):
+                assert not isinstance(victim.ask(request), Refusal)
+                assert victim.door.lifetime.used("candidates", within) == counted * each
 
 
 def test_a_file_is_closed_after_many_refusals(tmp_path: Path) -> None:

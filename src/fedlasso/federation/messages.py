@@ -177,6 +177,7 @@ class Disclosure:
     allowed : whether a site answers it by default
     single : why each site's own reply is needed, if a total does not suffice
     held_out : whether it is about held-out rows
+    ranks : whether it reveals how models rank rows, whichever rows those are
     compares : whether it compares a site's own number with a given one
     batches : whether it is about batches of rows, which are a split of them
     moments : whether it reveals second moments of its columns, or of all columns
@@ -195,6 +196,7 @@ class Disclosure:
     compares: bool = False
     batches: bool = False
     moments: bool = False
+    ranks: bool = False
 
     def with_errors(self, name: str) -> str:
         """Return what a question reveals where errors have the name of one family's measure."""

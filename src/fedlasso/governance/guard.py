@@ -32,6 +32,7 @@ from fedlasso.governance.record_checks import (
     check_powers,
     check_reach,
     check_steepness,
+    judge_own_models,
 )
 from fedlasso.governance.refusals import Withheld, check_open, error_text, refuse
 from fedlasso.numerics import Array
@@ -39,6 +40,9 @@ from fedlasso.sites import Site
 from fedlasso.sites.atoms import ROWS_PER_COLUMN, halve, merge, smallest
 from fedlasso.sites.moment_rules import moment_columns, smallest_part
 from fedlasso.sites.views import Standardise
+
+# A model that ranks rows counts as so many: a search for where two rows change places takes 50.
+RANKED = 5
 
 
 def read_question(data: bytes, max_bytes: int) -> Request[Any]:
@@ -243,14 +247,16 @@ class GuardedSite:
         check_effective_rows(self.site, request, self.policy.min_effective_rows)
         try:
             if self._last is None or self._last[0] != digest:
-                self._last = (digest, seal(self._answer(request)))
+                with judge_own_models(self.site, request, self.policy.min_effective_rows):
+                    answer = self._answer(request)
+                self._last = (digest, seal(answer))
             reply = self._last[1]
-            answer = encode(reply)
+            encoded = encode(reply)
         except Exception as error:
             raise Withheld(error_text(error, type(request).__name__)) from None
-        charges.append(Charge("numbers", self._key(digest, answer), self._count(reply)))
+        charges.append(Charge("numbers", self._key(digest, encoded), self._count(reply)))
         self._ledger.check(charges, self._limits)
-        return reply, answer, charges
+        return reply, encoded, charges
 
     @property
     def _total_rows(self) -> float:
@@ -276,14 +282,14 @@ class GuardedSite:
             charges.append(Charge("splits", name_cut(self.site, split), 1))
         charges += self._charge_moments(request)
         if request.discloses.held_out:
-            on = self.site.recall_view(request.on).split if request.on else ""
-            split = next(filter(None, values_of(request, "split")), on)
-            (purpose,) = values_of(request, "purpose") or ["penalty"]
-            within = f"{self.site.draw.name_rows(split) if split else 'given'} {purpose}"
-            about = (self.scope, request.on, type(request).__name__, _numbers_of(request))
+            rows = _rows_about(self.site, request)
+            # Where two rows change places is the same whichever rows are asked about.
+            ranks = request.discloses.ranks
+            within, amount = ("ranks", RANKED) if ranks else (rows, 1)
+            about = (self.scope, request.on, type(request).__name__, rows, _numbers_of(request))
             for model in _models_of(request):
                 key = short_hash(*about, model.tobytes())
-                charges.append(Charge("candidates", key, 1, within))
+                charges.append(Charge("candidates", key, amount, within))
         if request.discloses.compares:
             charges.append(Charge("comparisons", short_hash(self.scope, digest), 1))
         return charges
@@ -298,7 +304,7 @@ class GuardedSite:
             # Sums over fine parts are sums over coarser ones too.
             levels = halve(int(draw.atoms.max()) + 1)
             rows |= {f"{k} atoms": smallest(merge(draw.atoms, k)) for k in levels}
-        names = [self.columns[k] for k in moment_columns(request, self.columns)]
+        names = [self.columns[k] for k in moment_columns(request, self.site)]
         return [
             Charge("moments", short_hash(name), ROWS_PER_COLUMN / count, within)
             for name in names
@@ -318,6 +324,14 @@ class GuardedSite:
             return reply
         grid = grid_of(request, self.site.view(request.on).magnitudes, self.site.table.p)
         return reply if grid is None else cast(Reply, from_words(reply, request, grid))
+
+
+def _rows_about(site: Site, request: Request[Any]) -> str:
+    """Return which rows a question evaluates models on, as the same text for the same rows."""
+    on = site.recall_view(request.on).split if request.on else ""
+    split = next(filter(None, values_of(request, "split")), on)
+    (purpose,) = values_of(request, "purpose") or ["penalty"]
+    return f"{site.draw.name_rows(split) if split else 'given'} {purpose}"
 
 
 def _models_of(request: Request[Any]) -> Array:

@@ -4,6 +4,8 @@ Columns with rare values are refused, and so are numbers far from the data's sca
 disclose rows.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +22,7 @@ from fedlasso.numerics.table import find_far
 from fedlasso.sites import Site
 from fedlasso.sites.assessing import RecalibrationAt, shifted_curvature
 from fedlasso.sites.fold_assignment import few_apart
+from fedlasso.sites.questions import DualAt
 from fedlasso.sites.recalibration import check_points, rests_on_many
 from fedlasso.sites.rows import INTERCEPT
 from fedlasso.sites.site import View
@@ -159,6 +162,9 @@ def check_steepness(site: Site, request: Request[Any], rows: float) -> None:
         return
     if isinstance(request, RecalibrationAt):
         check_points(find_loss(site.loss), request.at)
+    if isinstance(request, DualAt) and not request.scale <= 1:
+        # Beyond one the dual value is infinite as soon as that of a single row is.
+        raise FedLassoError("DualAt: the scale must be at most 1")
     magnitudes = site.view(request.on).magnitudes
     sizes = np.ldexp(1.0, magnitudes.columns) / np.sqrt(min(4.0**magnitudes.rows, rows))
     sizes[[name == INTERCEPT for name in site.columns]] = 0.0
@@ -187,6 +193,25 @@ def check_effective_rows(site: Site, request: Request[Any], fewest: float) -> No
             weights = shifted_curvature(view, b, shift) if shifts else _curvature(view, request, b)
             if not rests_on_many(weights, fewest):
                 raise Withheld("a model whose curvature rests on a few rows here")
+
+
+@contextmanager
+def judge_own_models(site: Site, request: Request[Any], fewest: float) -> Iterator[None]:
+    """Refuse the same of models that a site computes itself, as after local steps.
+
+    Their starts, rates and shifts are the coordinator's, so it could choose them as freely.
+    """
+    training = site.view(request.on).training
+
+    def judge(eta: Array) -> None:
+        if not rests_on_many(training.loss.row_curvature(eta, training.response), fewest):
+            raise Withheld("a model after local steps whose curvature rests on a few rows here")
+
+    training.judge = None if training.loss.quadratic else judge
+    try:
+        yield
+    finally:
+        training.judge = None
 
 
 def _curvature(view: View, request: Request[Any], b: Array) -> Array:

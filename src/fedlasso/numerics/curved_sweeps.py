@@ -56,7 +56,7 @@ class Descent:
     def step(self, most: int) -> tuple[int, float]:
         """Sweep over a model; return the sweeps, and the largest change of a slope in the first."""
         f = self.f
-        slopes = f.loss.slopes(self.eta, f.response)
+        slopes = f.slopes_at(self.eta)
         h = f.loss.row_curvature(self.eta, f.response)
         h = np.maximum(h, FLATTEST * float(h.mean()) or 1.0)
         x = self.b.copy()

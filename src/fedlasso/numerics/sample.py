@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +28,8 @@ class Sample:
     """The mean loss f(b) = sum_i w_i l(x_i'b + o_i, y_i) / m of a design and a response.
 
     With `effect` the sample has its own intercept, which is always the optimal one and is not
-    disclosed; another sample as `effect` lends its intercept.
+    disclosed; another sample as `effect` lends its intercept. `judge` is called with the linear
+    predictors of every model at which rows' slopes are computed, and may refuse it.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Sample:
         self.y.flags.writeable = False
         self.loss = loss
         self.has_effect = effect is True
+        self.judge: Callable[[Array], None] | None = None
         self._other = effect if isinstance(effect, Sample) else None
 
     @property
@@ -101,7 +104,13 @@ class Sample:
 
     def row_slopes(self, b: Array) -> Array:
         """Return the slope of each row's loss, along its linear predictor."""
-        return self.loss.slopes(self.predictor(b), self.response)
+        return self.slopes_at(self.predictor(b))
+
+    def slopes_at(self, eta: Array) -> Array:
+        """Return the same at linear predictors."""
+        if self.judge is not None:
+            self.judge(eta)
+        return self.loss.slopes(eta, self.response)
 
     def value(self, b: Array) -> float:
         return float(self.loss.values(self.predictor(b), self.response).sum()) / max(self.m, 1)
@@ -112,7 +121,7 @@ class Sample:
     def value_and_gradient(self, b: Array) -> tuple[float, Array]:
         eta = self.predictor(b)
         value = float(self.loss.values(eta, self.response).sum()) / max(self.m, 1)
-        return value, self.slope(self.loss.slopes(eta, self.response))
+        return value, self.slope(self.slopes_at(eta))
 
     def slope(self, u: Array) -> Array:
         """Return X'u / m; zero without rows."""

@@ -252,6 +252,7 @@ class ScoreRanges(AboutFolds[ScoreCounts]):
         "least 5 rows each and rounded to what more than one row adds; and roughly how far errors "
         "and ranks differ",
         held_out=True,
+        ranks=True,
     )
     empty: Signed = 0.0
     ratio: float = 1.0
@@ -315,6 +316,7 @@ class PairsAt(AboutFolds[PairSums]):
         "how many pairs of rows models have in the right order, at sites with at least 5 rows of "
         "either class or 5 events",
         held_out=True,
+        ranks=True,
     )
 
     def expects(self, p: int) -> Shapes:
@@ -346,6 +348,7 @@ class GroupsAt(AboutFolds[GroupSums]):
         "how many rows of thirds of a site's rows, ranked by models, had an event, or were "
         "censored, in each of some intervals of time, counted in fives and events in pairs",
         held_out=True,
+        ranks=True,
     )
     length: float = 1.0
 

@@ -13,6 +13,7 @@ import numpy as np
 from fedlasso.errors import RefusalCode, Refused
 from fedlasso.federation import Request
 from fedlasso.federation.messages import roles
+from fedlasso.numerics import find_loss
 from fedlasso.numerics.response import Places
 from fedlasso.sites.atoms import ROWS_PER_COLUMN, smallest
 from fedlasso.sites.rows import INTERCEPT
@@ -21,14 +22,28 @@ if TYPE_CHECKING:
     from fedlasso.sites.site import Site
 
 
-def moment_columns(request: Request[Any], names: tuple[str, ...]) -> Places:
+def moment_columns(request: Request[Any], site: Site) -> Places:
     """Return the columns whose second moments a reply discloses, without the intercept."""
-    if not request.discloses.moments or getattr(request, "alone", False):
+    own = _along(request, site)
+    if request.discloses.moments and not getattr(request, "alone", False):
+        listed = [name for name, role in roles(type(request)).items() if role.kind == "columns"]
+        own = [np.asarray(getattr(request, name)) for name in listed]
+        own = own or [np.arange(len(site.columns))]
+    if not own:
         return np.arange(0)
-    listed = [name for name, role in roles(type(request)).items() if role.kind == "columns"]
-    own = [np.asarray(getattr(request, name)) for name in listed] or [np.arange(len(names))]
     columns = np.unique(np.concatenate(own)).astype(np.int64)
-    return np.array([k for k in columns if names[k] != INTERCEPT], np.int64)
+    return np.array([k for k in columns if site.columns[k] != INTERCEPT], np.int64)
+
+
+def _along(request: Request[Any], site: Site) -> list[Places]:
+    """Return the columns of directions: second derivatives along many are those of the columns.
+
+    Those of least squares are the same at all models.
+    """
+    if find_loss(site.loss).quadratic:
+        return []
+    along = [name for name, role in roles(type(request)).items() if role.kind == "directions"]
+    return [np.flatnonzero(getattr(request, name).any(axis=1)) for name in along]
 
 
 def smallest_part(request: Request[Any], site: Site) -> int:
@@ -40,7 +55,7 @@ def smallest_part(request: Request[Any], site: Site) -> int:
 
 def check_moments(request: Request[Any], site: Site) -> None:
     """Refuse second moments of more columns than half of the rows of the smallest part."""
-    count = len(moment_columns(request, site.columns))
+    count = len(moment_columns(request, site))
     if ROWS_PER_COLUMN * count > smallest_part(request, site):
         raise too_few_rows()
 

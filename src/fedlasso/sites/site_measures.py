@@ -35,6 +35,7 @@ class SiteMeasures(AboutFolds[SiteSums]):
         "how well models predict at a site: its error, deviance explained, AUROC, concordance and "
         "calibration",
         held_out=True,
+        ranks=True,
         single="the card shows how well the model predicts at each site",
     )
 

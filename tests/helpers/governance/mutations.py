@@ -24,6 +24,7 @@ _CELLS = "governance/test_attack_cells.py::"
 _ERRORS = "governance/test_attack_errors.py::"
 _RARE = "governance/test_attack_rare.py::"
 _STEPS = "governance/test_attack_steps.py::"
+_OWN = "governance/test_attack_own_models.py::"
 _INFERENCE = "governance/test_attack_inference.py::"
 _ATOMS = "sites/test_atoms.py::"
 _T = "fedlasso.fitting.examination.table_one."
@@ -111,6 +112,10 @@ MUTATIONS = (
     Mutation(_S + "site.check_moments", "lambda *_: None",
              "governance/test_attack_pencil.py::"
              "test_a_site_refuses_by_itself_what_its_ledger_would"),
+    Mutation(_S + "moment_rules._along",
+             "lambda *_: []",
+             "governance/test_attack_pencil.py::"
+             "test_curvatures_along_directions_told_every_record"),
     Mutation(_G + "guard.GuardedSite._charge_moments", "lambda *_: []",
              "governance/test_attack_pencil.py::"
              "test_curvatures_of_more_columns_than_half_the_rows_are_refused"),
@@ -119,6 +124,8 @@ MUTATIONS = (
              "governance/test_attack_logistic.py::test_a_site_that_sends_few_numbers_keeps_them"),
     Mutation(_G + "counting.MOST_OF_OTHERS", "1e9",
              "governance/test_counting.py::test_rows_of_a_large_neighbour_do_not_raise_the_limit"),
+    Mutation(_G + "guard.RANKED", "1",
+             "governance/test_attack_swaps.py::test_one_direction_takes_more_ranks_than_a_file_has"),
     Mutation(_G + "guard._numbers_of", "lambda asked: b''",
              "governance/test_attack_budgets.py::"
              "test_the_same_model_with_other_numbers_is_another_candidate"),
@@ -153,6 +160,12 @@ MUTATIONS = (
              _ERRORS + "test_errors_of_models_tell_no_record"),
     Mutation(_S + "assessing.RecalibrationAt._rests_on_many", "lambda *_: True",
              _ERRORS + "test_each_model_of_a_fold_is_judged_by_itself"),
+    Mutation(_G + "guard.judge_own_models",
+             "lambda *_: __import__('contextlib').nullcontext()",
+             _OWN + "test_own_models_rest_on_many_rows"),
+    Mutation(_G + "guard.check_steepness",
+             "without(was, 'raise FedLassoError(\"DualAt: the scale must be at most 1\")')",
+             _OWN + "test_dual_values_end_at_a_scale_of_one"),
     Mutation(_G + "guard.check_means", "lambda *_: None",
              "governance/test_attack_budgets.py::test_views_that_did_not_leave_are_not_kept"),
     # Cells of rows.
