@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
@@ -18,6 +19,20 @@ class CannotWrite(FedLassoError):
             f"{self.what}; what is finished is kept: make room or choose another folder, then run "
             "the same command again"
         )
+
+    @property
+    def unquoted(self) -> str:
+        """The message without paths of this machine."""
+        return "a file cannot be written there; make room on its disk, then ask again"
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Let errors of the disk while a file is written be `CannotWrite`."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(path, error) from error
 
 
 def make_private(folder: Path) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.cli import options as shared
 from fedlasso.cli.common import (
     add_action,
@@ -18,15 +19,8 @@ from fedlasso.cli.common import (
     require,
     stop_on_term,
 )
-from fedlasso.cli.federation import (
-    add_command,
-    print_kits,
-    renew_command,
-    sign_command,
-)
-from fedlasso.cli.federation import (
-    revoke_command as exclude_site,
-)
+from fedlasso.cli.federation import add_command, print_kits, renew_command, sign_command
+from fedlasso.cli.federation import revoke_command as exclude_site
 from fedlasso.cli.site import accept_command, request_command
 from fedlasso.errors import FedLassoError, Interrupted
 
@@ -174,19 +168,30 @@ def collect_command(options: argparse.Namespace) -> int:
     file that is refused is named with the reason; the others are used. A fit that fails ends at
     its sites too, and the other fits go on.
     """
-    from fedlasso.deploy.courier.collect import Place, collect
+    from fedlasso.deploy.courier.collect import HasEnded, Place, collect
 
     place = Place(options.project)
-    refused = 0
+    refused = before = 0
     with place.locked():
         for path in _listed(options.answers, "*.fla"):
             try:
                 _, new = collect(place, path)
-                print(f"{path.name}: {'collected' if new else 'was collected before'}")
+            except HasEnded as error:
+                notify(str(error))
             except FedLassoError as error:
-                notify(f"refused: {error}")
+                notify(
+                    f"{'not collected' if isinstance(error, CannotWrite) else 'refused'}: {error}"
+                )
                 refused += 1
+            else:
+                before += not new
+                if new:
+                    print(f"{path.name}: collected, {path.stat().st_size} bytes")
+        if before:
+            print(f"{before} answer{'s' * (before != 1)} had been collected before")
         codes = [_go_on(fit) for fit in place.fits() if not fit.about.ended]
+    if not codes:
+        print(f"No fit is unfinished; see fedlasso courier status {options.project}")
     return 2 if refused else max(codes, default=0)
 
 

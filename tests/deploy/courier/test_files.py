@@ -50,7 +50,10 @@ def test_files_that_are_mixed_up_are_refused_and_the_fit_ends_as_before(
     forged = {
         "cut short": (one.read_bytes()[:-300], "is not complete"),
         "empty": (b"", "is no question or answer"),
-        "a question": (first.outstanding()[0].read_bytes(), "is not an answer"),
+        "a question": (
+            first.outstanding()[0].read_bytes(),
+            "is a question; give the file of an answer",
+        ),
         "of a site in another's name": (
             reseal(one.read_bytes(), b"", identify(post.kit("b")), certificate),
             "was forged",

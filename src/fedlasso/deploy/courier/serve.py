@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.courier.carriers import Carrier
-from fedlasso.deploy.courier.collect import Place, PostedFit, collect_data
+from fedlasso.deploy.courier.collect import HasEnded, Place, PostedFit, collect_data
 from fedlasso.deploy.courier.contents import short
 from fedlasso.deploy.courier.envelope import hash_of
 from fedlasso.deploy.courier.mailbox import Mailbox, UnfitData
 from fedlasso.deploy.courier.post import Awaiting
 from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation.checking import printable
 from fedlasso.federation.ledger import Notify
 
 # Called with a fit that has its model.
@@ -40,9 +42,18 @@ class _Watch:
             self._reported.add(problem)
             self.notify(problem)
 
-    def was_refused(self, data: bytes) -> bool:
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file, unless they were refused or cannot be read now."""
+        try:
+            data = self.carrier.read(name)
+        except Interrupted:
+            raise
+        except FedLassoError as error:
+            # Somebody has removed it, or has it open.
+            self.report(f"{printable(name)}: {error}")
+            return None
         # A file that is still being copied has other bytes later.
-        return hash_of(data) in self.refused
+        return None if hash_of(data) in self.refused else data
 
 
 @dataclass(eq=False)
@@ -65,15 +76,15 @@ class SiteWatch(_Watch):
         for name in mine:
             if not name.endswith(".flq") or name.replace(".flq", ".fla") in mine:
                 continue
-            data = self.carrier.read(name)
-            if self.was_refused(data):
+            data = self.read(name)
+            if data is None:
                 continue
             try:
                 outcome = self.mailbox.reply(name, data)
             except Interrupted:
                 raise
-            except UnfitData as error:
-                # It is answered once the data file is corrected.
+            except (UnfitData, CannotWrite, OSError) as error:
+                # It is answered once the data file is corrected, or the disk has room.
                 self.report(str(error))
                 continue
             except FedLassoError as error:
@@ -116,17 +127,24 @@ class ProjectWatch(_Watch):
             return sum(not fit.about.ended for fit in self.place.fits())
 
     def _collect(self, name: str) -> None:
-        data = self.carrier.read(name)
-        if self.was_refused(data):
+        data = self.read(name)
+        if data is None:
             return
+        new = False
         try:
             _, new = collect_data(self.place, name, data)
+        except HasEnded as error:
+            self.notify(str(error))
+        except (CannotWrite, OSError) as error:
+            # It is collected once the disk has room.
+            self.report(str(error))
+            return
         except FedLassoError as error:
             self.refuse(data, error)
             return
         self.carrier.remove(name)
         if new:
-            self.notify(f"{name}: collected, {len(data)} bytes")
+            self.notify(f"{printable(name)}: collected, {len(data)} bytes")
 
     def _advance(self, fit: PostedFit) -> None:
         """Go on with a fit; an error ends it, or is met again at the next look."""
