@@ -173,7 +173,7 @@ def collect_command(options: argparse.Namespace) -> int:
     place = Place(options.project)
     refused = before = 0
     with place.locked():
-        for path in _listed(options.answers, "*.fla"):
+        for path in _listed(options.answers, "*.fla", "answer file, *.fla"):
             try:
                 _, new = collect(place, path)
             except HasEnded as error:
@@ -287,13 +287,15 @@ def answer_command(options: argparse.Namespace) -> int:
     that is refused is named with the reason; the others in its folder are answered. The exit code
     is 2 if one was refused, and 1 if you said no.
     """
+    from fedlasso.deploy.courier.contents import question_pattern
     from fedlasso.deploy.courier.mailbox import Mailbox
     from fedlasso.deploy.courier.session import HasEnded
 
     agree = None if options.yes else _confirm
     mailbox = Mailbox(options.kit, options.data, options.policy, agree, _say)
     code = 0
-    for path in _listed([options.question], f"{mailbox.name}-*.flq"):
+    mine = f"question file of {mailbox.name}, {mailbox.name}-*.flq"
+    for path in _listed([options.question], question_pattern(mailbox.name), mine):
         try:
             outcome = mailbox.answer(path, options.out)
         except HasEnded as error:
@@ -313,13 +315,13 @@ def answer_command(options: argparse.Namespace) -> int:
     return code
 
 
-def _listed(paths: Sequence[Path], pattern: str) -> Iterator[Path]:
+def _listed(paths: Sequence[Path], pattern: str, kind: str) -> Iterator[Path]:
     """Yield files, and those of folders that match a pattern; terminals of Windows need this."""
     for path in paths:
         if path.is_dir():
             found = sorted(path.glob(pattern))
             if not found:
-                raise FedLassoError(f"{path} contains no {pattern}")
+                raise FedLassoError(f"{path} contains no {kind}")
             yield from found
         elif "*" in path.name:
             yield from sorted(path.parent.glob(path.name))

@@ -133,6 +133,35 @@ def test_a_file_that_is_taken_away_or_open_elsewhere_is_named_once(
     assert said == [f"{name}: cannot be read: {os.strerror(errno.EISDIR)}"]
 
 
+def test_copies_with_other_names_are_answered_once_and_other_sites_left_alone(
+    post: Post, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs that synchronise or download add to names; names of sites may begin alike."""
+    fit = post.ask()
+    question, other = fit.outstanding()[:2]
+    data = question.read_bytes()
+    folder = carriers.Folder(tmp_path / "inbox")
+    folder.path.mkdir()
+    for added in (" (1)", " (conflicted copy)", " - Copy"):
+        folder.write(f"{question.stem}{added}.flq", data)
+    folder.write(other.name.replace("b-", "a-b-"), other.read_bytes())
+    said: list[str] = []
+    watch = SiteWatch(post.mailbox("a"), folder, said.append)
+    looks = [watch.look() for _ in range(3)]
+    assert looks == [1, 0, 0]
+    assert watch.well
+    assert len([line for line in said if "question 1 of fit" in line]) == 1
+    answers = [path.name for path in folder.path.glob("*.fla")]
+    assert answers == [f"{question.stem}.fla"]
+    words = ["courier", "answer", str(post.kit("a")), str(folder.path), str(post.tables["a"])]
+    assert main([*words, "--yes"]) == 0
+    assert capsys.readouterr().out.count("answered before") == 3
+    (tmp_path / "empty").mkdir()
+    words[3] = str(tmp_path / "empty")
+    assert main([*words, "--yes"]) == 2
+    assert "empty contains no question file of a, a-*.flq" in capsys.readouterr().err
+
+
 def test_an_answer_after_the_end_is_late_and_leaves_nothing(
     post: Post, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

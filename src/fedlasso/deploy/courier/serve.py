@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.courier.carriers import Carrier
 from fedlasso.deploy.courier.collect import HasEnded, Place, PostedFit, collect_data
-from fedlasso.deploy.courier.contents import short
+from fedlasso.deploy.courier.contents import question_pattern, short
 from fedlasso.deploy.courier.envelope import hash_of
 from fedlasso.deploy.courier.mailbox import Mailbox, UnfitData
 from fedlasso.deploy.courier.post import Awaiting
@@ -66,18 +67,20 @@ class SiteWatch(_Watch):
         super().__init__(carrier, notify)
         self.mailbox = mailbox
         self._name = mailbox.name
+        # The names of answers, by the hashes of their questions.
+        self._answers: dict[str, str] = {}
 
     def look(self) -> int:
         """Answer what is new; return how many files were answered."""
         self.well = True
         names = self.carrier.names()
-        mine = [name for name in names if name.rsplit("-", 2)[0] == self._name]
         done = 0
-        for name in mine:
-            if not name.endswith(".flq") or name.replace(".flq", ".fla") in mine:
+        for name in fnmatch.filter(names, question_pattern(self._name)):
+            if name.replace(".flq", ".fla") in names:
                 continue
             data = self.read(name)
-            if data is None:
+            # A copy of a question may have another name.
+            if data is None or self._answers.get(hash_of(data)) in names:
                 continue
             try:
                 outcome = self.mailbox.reply(name, data)
@@ -92,6 +95,8 @@ class SiteWatch(_Watch):
                 continue
             if outcome.data is not None:
                 self.carrier.write(outcome.name, outcome.data)
+                self._answers[hash_of(data)] = outcome.name
+                names.append(outcome.name)
             else:
                 # The fit has ended, or somebody said no: the same file is not shown again.
                 self.refused.add(hash_of(data))
