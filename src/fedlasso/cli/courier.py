@@ -168,7 +168,7 @@ def collect_command(options: argparse.Namespace) -> int:
     file that is refused is named with the reason; the others are used. A fit that fails ends at
     its sites too, and the other fits go on.
     """
-    from fedlasso.deploy.courier.collect import HasEnded, Place, collect
+    from fedlasso.deploy.courier.collect import LateAnswer, Place, collect
 
     place = Place(options.project)
     refused = before = 0
@@ -176,7 +176,7 @@ def collect_command(options: argparse.Namespace) -> int:
         for path in _listed(options.answers, "*.fla", "answer file, *.fla"):
             try:
                 _, new = collect(place, path)
-            except HasEnded as error:
+            except LateAnswer as error:
                 notify(str(error))
             except FedLassoError as error:
                 notify(

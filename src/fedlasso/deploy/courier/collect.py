@@ -54,8 +54,8 @@ _BEGUN = "begun"
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
-class HasEnded(FedLassoError):
-    """The fit of an answer has ended."""
+class LateAnswer(FedLassoError):
+    """An answer whose fit has ended."""
 
 
 class FitState(msgspec.Struct, frozen=True):
@@ -285,7 +285,7 @@ class PostedFit:
         contents.read(inside, contents.AnswerContents)
         path = answer_path(folder, site)
         if self.about.ended and not path.exists():
-            raise HasEnded("is late: its fit has ended, and needs no more answers")
+            raise LateAnswer("is late: its fit has ended, and needs no more answers")
         if path.exists():
             if path.read_bytes() != inside:
                 raise FedLassoError("differs from the answer that was collected, which is kept")

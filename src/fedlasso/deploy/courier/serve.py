@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.courier.carriers import Carrier
-from fedlasso.deploy.courier.collect import HasEnded, Place, PostedFit, collect_data
+from fedlasso.deploy.courier.collect import LateAnswer, Place, PostedFit, collect_data
 from fedlasso.deploy.courier.contents import question_pattern, short
 from fedlasso.deploy.courier.envelope import hash_of
 from fedlasso.deploy.courier.mailbox import Mailbox, UnfitData
@@ -138,7 +138,7 @@ class ProjectWatch(_Watch):
         new = False
         try:
             _, new = collect_data(self.place, name, data)
-        except HasEnded as error:
+        except LateAnswer as error:
             self.notify(str(error))
         except (CannotWrite, OSError) as error:
             # It is collected once the disk has room.
