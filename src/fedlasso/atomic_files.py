@@ -11,10 +11,11 @@ from fedlasso.errors import FedLassoError
 
 
 class CannotWrite(FedLassoError):
-    """A file could not be written; `what` names the file and the cause, without the remedy."""
+    """A file could not be written; `what` names it and the `cause`, without the remedy."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        self.what = f"cannot write {path}: {error.strerror}"
+        self.cause = error.strerror
+        self.what = f"cannot write {path}: {self.cause}"
         super().__init__(
             f"{self.what}; what is finished is kept: make room or choose another folder, then run "
             "the same command again"

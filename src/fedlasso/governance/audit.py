@@ -84,7 +84,8 @@ class Audit:
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path), self.path.open("a+b", buffering=0) as file:
             lock_file(file)
             self.path.chmod(0o600)
