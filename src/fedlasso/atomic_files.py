@@ -4,20 +4,36 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from fedlasso.errors import FedLassoError
 
 
 class CannotWrite(FedLassoError):
-    """A file could not be written; `what` names the file and the cause, without the remedy."""
+    """A file could not be written; `what` names it and the `cause`, without the remedy."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        self.what = f"cannot write {path}: {error.strerror}"
+        self.cause = error.strerror
+        self.what = f"cannot write {path}: {self.cause}"
         super().__init__(
             f"{self.what}; what is finished is kept: make room or choose another folder, then run "
             "the same command again"
         )
+
+    @property
+    def unquoted(self) -> str:
+        """The message without paths of this machine."""
+        return "a file cannot be written there; make room on its disk, then ask again"
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Let errors of the disk while a file is written be `CannotWrite`."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(path, error) from error
 
 
 def make_private(folder: Path) -> None:

@@ -1,7 +1,9 @@
 """The audit's chain of hashes: what is changed, removed or torn shows."""
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fedlasso import FedLassoError
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.governance import Audit, Entry
 from fedlasso.governance.audit import GENESIS
 from fedlasso.governance.audit_report import chain_status
@@ -35,6 +38,33 @@ def test_a_changed_removed_or_inserted_line_breaks_the_chain(tmp_path: Path) -> 
     # Lines missing at the end show against the head that the coordinator has noted.
     path.write_bytes(b"".join(lines[:-1]))
     assert Audit(path).head != head
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_line_that_a_full_disk_cannot_hold_is_removed_and_the_audit_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """The line is written first, and its anchor second; slack in a block may hold the line."""
+    audit = Audit(tmp_path / "audit.jsonl", tmp_path / "audit.anchor")
+    audit.write(ROWS)
+    tried = [0]
+
+    def fsync(_: int) -> None:
+        tried[0] += 1
+        if tried[0] >= failing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for _ in range(3):
+        tried[0] = 0
+        with monkeypatch.context() as full:
+            full.setattr(os, "fsync", fsync)
+            with pytest.raises(CannotWrite, match="No space left on device") as refused:
+                audit.write(ROWS)
+        # What a coordinator may read names no folder of the site.
+        assert str(tmp_path) not in refused.value.unquoted
+    audit.check_anchor()
+    audit.write(ROWS)
+    assert len(list(audit.entries())) == 2
 
 
 def chain_anew(lines: list[bytes]) -> bytes:

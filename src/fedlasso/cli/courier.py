@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.cli import options as shared
 from fedlasso.cli.common import (
     add_action,
@@ -18,15 +19,8 @@ from fedlasso.cli.common import (
     require,
     stop_on_term,
 )
-from fedlasso.cli.federation import (
-    add_command,
-    print_kits,
-    renew_command,
-    sign_command,
-)
-from fedlasso.cli.federation import (
-    revoke_command as exclude_site,
-)
+from fedlasso.cli.federation import add_command, print_kits, renew_command, sign_command
+from fedlasso.cli.federation import revoke_command as exclude_site
 from fedlasso.cli.site import accept_command, request_command
 from fedlasso.errors import FedLassoError, Interrupted
 
@@ -174,19 +168,30 @@ def collect_command(options: argparse.Namespace) -> int:
     file that is refused is named with the reason; the others are used. A fit that fails ends at
     its sites too, and the other fits go on.
     """
-    from fedlasso.deploy.courier.collect import Place, collect
+    from fedlasso.deploy.courier.collect import LateAnswer, Place, collect
 
     place = Place(options.project)
-    refused = 0
+    refused = before = 0
     with place.locked():
-        for path in _listed(options.answers, "*.fla"):
+        for path in _listed(options.answers, "*.fla", "answer file, *.fla"):
             try:
                 _, new = collect(place, path)
-                print(f"{path.name}: {'collected' if new else 'was collected before'}")
+            except LateAnswer as error:
+                notify(str(error))
             except FedLassoError as error:
-                notify(f"refused: {error}")
+                notify(
+                    f"{'not collected' if isinstance(error, CannotWrite) else 'refused'}: {error}"
+                )
                 refused += 1
+            else:
+                before += not new
+                if new:
+                    print(f"{path.name}: collected, {path.stat().st_size} bytes")
+        if before:
+            print(f"{before} answer{'s' * (before != 1)} had been collected before")
         codes = [_go_on(fit) for fit in place.fits() if not fit.about.ended]
+    if not codes:
+        print(f"No fit is unfinished; see fedlasso courier status {options.project}")
     return 2 if refused else max(codes, default=0)
 
 
@@ -282,13 +287,15 @@ def answer_command(options: argparse.Namespace) -> int:
     that is refused is named with the reason; the others in its folder are answered. The exit code
     is 2 if one was refused, and 1 if you said no.
     """
+    from fedlasso.deploy.courier.contents import question_pattern
     from fedlasso.deploy.courier.mailbox import Mailbox
     from fedlasso.deploy.courier.session import HasEnded
 
     agree = None if options.yes else _confirm
     mailbox = Mailbox(options.kit, options.data, options.policy, agree, _say)
     code = 0
-    for path in _listed([options.question], f"{mailbox.name}-*.flq"):
+    mine = f"question file of {mailbox.name}, {mailbox.name}-*.flq"
+    for path in _listed([options.question], question_pattern(mailbox.name), mine):
         try:
             outcome = mailbox.answer(path, options.out)
         except HasEnded as error:
@@ -308,13 +315,13 @@ def answer_command(options: argparse.Namespace) -> int:
     return code
 
 
-def _listed(paths: Sequence[Path], pattern: str) -> Iterator[Path]:
+def _listed(paths: Sequence[Path], pattern: str, kind: str) -> Iterator[Path]:
     """Yield files, and those of folders that match a pattern; terminals of Windows need this."""
     for path in paths:
         if path.is_dir():
             found = sorted(path.glob(pattern))
             if not found:
-                raise FedLassoError(f"{path} contains no {pattern}")
+                raise FedLassoError(f"{path} contains no {kind}")
             yield from found
         elif "*" in path.name:
             yield from sorted(path.parent.glob(path.name))

@@ -8,6 +8,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from fedlasso import __version__
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.bridge import AnswerBytes
 from fedlasso.deploy.kit import identify, open_audit, read_kit, read_secret
 from fedlasso.deploy.site_data import TableRecords
@@ -25,8 +26,8 @@ class PrintedAudit(Audit):
         """Write and print an entry; a reply that cannot be recorded does not leave."""
         try:
             entry = super().write(entry, payload)
-        except OSError as error:
-            why = f"cannot write the site's audit: {error.strerror}; free disk space there"
+        except CannotWrite as error:
+            why = f"cannot write the site's audit: {error.cause}; free disk space there"
             print(f"refused {entry.question}: {why}", flush=True)
             raise FedLassoError(why) from None
         what = f"{entry.payload} bytes" if entry.verdict == "sent" else entry.why

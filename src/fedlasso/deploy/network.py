@@ -346,9 +346,13 @@ def _choose_columns(
     if source.columns:
         return source.columns
     shared = set.intersection(*everyone.values())
-    odd = {name: sorted(shown - shared) for name, shown in everyone.items()}
-    if any(odd.values()):
-        listed = "; ".join(f"{n!r} alone: {', '.join(c)}" for n, c in odd.items() if c)
-        remedy = "select common columns with --columns, or --drop the others"
+    # The columns that only some sites have, by these sites.
+    odd: dict[str, list[str]] = {}
+    for column in sorted(set().union(*everyone.values()) - shared):
+        where = " and ".join(repr(name) for name, shown in everyone.items() if column in shown)
+        odd.setdefault(where, []).append(column)
+    if odd:
+        listed = "; ".join(f"only at {where}: {', '.join(c)}" for where, c in odd.items())
+        remedy = "correct the files, select common columns with --columns, or --drop the others"
         raise FedLassoError(f"the sites' columns differ, {listed}; {remedy}")
     return tuple(c for c in sites[0].columns if c in shared and c not in outcome.names)

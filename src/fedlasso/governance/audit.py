@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from fedlasso.atomic_files import write_atomically
+from fedlasso.atomic_files import CannotWrite, write_atomically, writing
 from fedlasso.errors import FedLassoError
 
 GENESIS = "0" * 64
@@ -84,8 +84,9 @@ class Audit:
 
     def write(self, entry: Entry, payload: bytes | None = None) -> Entry:
         """Append an entry, and keep the whole reply if it is given."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(self.path), self.path.open("a+b", buffering=0) as file:
             lock_file(file)
             self.path.chmod(0o600)
             number, before, earlier, end = _last(file.fileno())
@@ -95,11 +96,17 @@ class Audit:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = replace(entry, number=number + 1, time=now, before=before)
             line = json.dumps(vars(entry), separators=(",", ":")).encode() + b"\n"
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
             last = {"number": entry.number, "head": hashlib.sha256(line).hexdigest()}
-            write_atomically(self._anchor, json.dumps(last).encode(), private=True)
+            try:
+                # A disk that fills up accepts a part without an error.
+                if file.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+                write_atomically(self._anchor, json.dumps(last).encode(), private=True)
+            except (OSError, CannotWrite):
+                # Nothing leaves, so the audit ends at its anchor as before.
+                file.truncate(end)
+                raise
         if payload is not None:
             folder = self.path.parent / "payloads"
             write_atomically(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Reply, Request, encode
 from fedlasso.federation.codec import is_batch, pack
@@ -57,6 +58,8 @@ class Door:
     approve: Approve = None
     identity: Identity | None = None
     protocol: str = PROTOCOL
+    # Why the last refusals were none of the site's: its disk is full or cannot be written to.
+    unwritten: CannotWrite | None = field(default=None, init=False)
     _site: GuardedSite | None = field(default=None, init=False)
     _ring: Ring | None = field(default=None, init=False)
     _ledger: tuple[str, Lifetime] | None = field(default=None, init=False)
@@ -105,6 +108,7 @@ class Door:
             return self._refusal(error)
 
     def _refusal(self, error: Exception) -> bytes:
+        self.unwritten = self.unwritten or _disk_error(error)
         refused = public_refusal(error, Policy())
         return encode(door_messages.Refusal(str(refused), refused.code, site=self.name))
 
@@ -318,3 +322,10 @@ def check_named(offered: Collection[str], sites: Sequence[str]) -> None:
     """Refuse sites that have not signed a key of their own."""
     if set(offered) != set(sites):
         raise FedLassoError("the keys received are not those of the sites named")
+
+
+def _disk_error(error: BaseException | None) -> CannotWrite | None:
+    """Return the failed write that an error follows from, if there is one."""
+    while error is not None and not isinstance(error, CannotWrite):
+        error = error.__context__
+    return error

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from fedlasso.atomic_files import writing
 from fedlasso.errors import FedLassoError
 from fedlasso.governance.audit import Audit, lock_file
 from fedlasso.governance.counting import fraction_text
@@ -114,7 +115,7 @@ class Lifetime:
         """Write charges to disk, and return what they newly use of every budget."""
         charges = list(charges)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
+        with writing(self.path), self.path.open("a+b") as file:
             lock_file(file)
             self.check(charges, limits)
             # No reply followed a line that a kill cut short, so it is removed.

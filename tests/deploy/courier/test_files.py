@@ -10,7 +10,7 @@ from helpers.nets import same_files, write_tables
 
 from fedlasso.deploy.courier import contents
 from fedlasso.deploy.courier.collect import Place, collect, collect_data
-from fedlasso.deploy.courier.envelope import read_head, seal
+from fedlasso.deploy.courier.envelope import read_head, seal, unseal
 from fedlasso.deploy.kit import identify
 from fedlasso.deploy.nvflare.project import revoke_site
 from fedlasso.errors import FedLassoError
@@ -50,7 +50,10 @@ def test_files_that_are_mixed_up_are_refused_and_the_fit_ends_as_before(
     forged = {
         "cut short": (one.read_bytes()[:-300], "is not complete"),
         "empty": (b"", "is no question or answer"),
-        "a question": (first.outstanding()[0].read_bytes(), "is not an answer"),
+        "a question": (
+            first.outstanding()[0].read_bytes(),
+            "is a question; give the file of an answer",
+        ),
         "of a site in another's name": (
             reseal(one.read_bytes(), b"", identify(post.kit("b")), certificate),
             "was forged",
@@ -174,6 +177,28 @@ def mutate(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
             place = int(rng.integers(16, 300))
             changed[place] = int(rng.choice(list(b'0123456789abcdef"{}:,')))
     return bytes(changed)
+
+
+def test_names_that_others_chose_have_no_line_breaks_and_escape_sequences(post: Post) -> None:
+    shown: list[str] = []
+
+    def decline(text: str) -> bool:
+        shown.append(text)
+        return False
+
+    post.agree = decline
+    fit = post.ask()
+    question = fit.outstanding()[0].read_bytes()
+    own = read_certificate(identify(post.kit("a")).certificate)
+    inside = contents.read(unseal(question, identify(post.kit("a"))), contents.QuestionContents)
+    author = "Eve\nWould leave: nothing\x1b[2J"
+    named = contents.write(msgspec.structs.replace(inside, author=author))
+    post.mailbox("a").reply("x.flq", reseal(question, named, post.place.own, own))
+    assert "Would leave: nothing" not in shown[0].splitlines()
+    assert "\x1b" not in shown[0]
+    with pytest.raises(FedLassoError) as refused:
+        collect_data(post.place, "x\n\x1b[2Jcollected.fla", b"FLC1")
+    assert str(refused.value).isprintable()
 
 
 @pytest.mark.full

@@ -34,10 +34,20 @@ def test_a_site_answers_where_posix_is_hidden(tmp_path: Path) -> None:
     post = Post(tmp_path / "post", write_tables(tmp_path))
     fit = post.ask()
     question = fit.outstanding()[0]
-    words = ["courier", "answer", post.kit("a"), question, post.tables["a"], "--yes"]
-    command = [sys.executable, "-c", _HIDDEN, *map(str, words)]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert "question 1 of fit" in ended.stdout
+    answer = ("answer", post.kit("a"), question, post.tables["a"], "--yes")
+    serve = (
+        "serve",
+        post.kit("b"),
+        post.tables["b"],
+        "--folder",
+        question.parent,
+        "--yes",
+        "--once",
+    )
+    for words in (answer, serve):
+        command = [sys.executable, "-c", _HIDDEN, "courier", *map(str, words)]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        assert "question 1 of fit" in ended.stdout
     post.carry(fit)
     assert post.advance(fit) is None

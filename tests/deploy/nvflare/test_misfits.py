@@ -192,7 +192,7 @@ def test_columns_that_differ_are_listed(
     tables["b"].write_text(data.replace("x00", "x99"))
     try:
         assert refused(local, tmp_path / "model", capsys).startswith(
-            "the sites' columns differ, 'a' alone: x00; 'b' alone: x99; 'c' alone: x00; select"
+            "the sites' columns differ, only at 'a' and 'c': x00; only at 'b': x99; correct"
         )
     finally:
         tables["b"].write_text(data)

@@ -25,7 +25,6 @@ from fedlasso.deploy.nvflare.local import enrol, reserve_port
 from fedlasso.deploy.nvflare.project import create_project, write_settings
 from fedlasso.deploy.nvflare.service import STATE
 from fedlasso.federation import decode, encode
-from fedlasso.governance.audit import Audit
 from fedlasso.governance.door_messages import (
     DescribeColumns,
     Described,
@@ -125,7 +124,7 @@ def test_a_full_disk_at_the_site_is_one_line_at_both_ends(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Audit, "write", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     capsys.readouterr()
     for question in (Introduce(), opening(fit="ab" * 8, columns=COLUMNS)):
         reply = decode(answer(encode(question)))

@@ -54,6 +54,10 @@ _BEGUN = "begun"
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
+class LateAnswer(FedLassoError):
+    """An answer whose fit has ended."""
+
+
 class FitState(msgspec.Struct, frozen=True):
     """What the coordinator keeps about a fit besides its plan; `failed` is why it has no model."""
 
@@ -280,6 +284,8 @@ class PostedFit:
         inside = unseal(data, self.place.own, self.place.fingerprint_of(site))
         contents.read(inside, contents.AnswerContents)
         path = answer_path(folder, site)
+        if self.about.ended and not path.exists():
+            raise LateAnswer("is late: its fit has ended, and needs no more answers")
         if path.exists():
             if path.read_bytes() != inside:
                 raise FedLassoError("differs from the answer that was collected, which is kept")
@@ -328,7 +334,9 @@ def collect_data(place: Place, name: str, data: bytes) -> tuple[PostedFit, bool]
     """Keep the answer in some bytes, of the file with this name."""
     with naming(name):
         head = read_head(data)
-        if head.kind != "answer" or head.reader != COORDINATOR:
+        if head.kind != "answer":
+            raise FedLassoError("is a question; give the file of an answer, .fla")
+        if head.reader != COORDINATOR:
             raise FedLassoError("is not an answer to this coordinator")
         known = _IDENTITY.fullmatch(head.fit) and (place.folder / FITS / head.fit).exists()
         if head.project != place.project.name or not known:

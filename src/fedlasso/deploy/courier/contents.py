@@ -64,6 +64,14 @@ def short(fit: str) -> str:
     return fit[:8]
 
 
+def question_pattern(site: str) -> str:
+    """Return the pattern of the names of a site's question files.
+
+    Programs that synchronise or download may have added to a name, as in ``... (1).flq``.
+    """
+    return f"{site}-{'[0-9a-f]' * 8}-*.flq"
+
+
 def name_file(site: str, fit: str, trip: int, kind: str) -> str:
     """Return the name of a question's or an answer's file."""
     ending = "fla" if kind == "answer" else "flq"

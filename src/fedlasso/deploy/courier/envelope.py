@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation.checking import printable
 from fedlasso.governance.identity import Identity
 
 _MAGIC = b"FLC1"
@@ -70,7 +71,8 @@ def naming(name: str) -> Iterator[None]:
         yield
     except FedLassoError as error:
         if not isinstance(error, Interrupted):
-            error.args = (f"{name}: {error}", *error.args[1:])
+            # Others may have named the file.
+            error.args = (f"{printable(name)}: {error}", *error.args[1:])
         raise
 
 
@@ -140,7 +142,8 @@ def unseal(data: bytes, own: Identity, known: str = "") -> bytes:
         signed = data[: len(data) - len(signature)]
         fingerprint = own.check(head.sender, head.certificate, signature, signed)
     except FedLassoError as error:
-        raise FedLassoError(f"was forged, or changed on its way: {error}") from None
+        remedy = "have it sent again, packed as a .zip if a mail program changes it"
+        raise FedLassoError(f"was forged, or changed on its way ({error}); {remedy}") from None
     if known and fingerprint != known:
         raise FedLassoError(
             f"is signed with another key of {head.sender!r} than the one known here"

@@ -137,7 +137,8 @@ class Mailbox:
         out = contents.name_file(kit.name, head.fit, head.trip, "answer")
         before = session.find(head, data)
         if before is not None:
-            text = f"question {head.trip} of {named} was answered before: same answer"
+            again = "the same answer again, computed from the records as they were then"
+            text = f"question {head.trip} of {named} was answered before: {again}"
             return Answered(text, out, before)
         try:
             replies, audit, last = self._ask_door(kit, head, question, session)
@@ -192,6 +193,9 @@ class Mailbox:
         with self._fitting():
             records.check_unchanged()
         summary = door.answer_bytes(encode(SummariseAudit(head.fit, question.heads)))
+        if door.unwritten is not None:
+            # As after a kill: once there is room, the same question is answered.
+            raise door.unwritten
         packed = pack(replies) if is_batch(question.asked) else replies[0]
         return packed, summary, max(request.number for request in requests)
 

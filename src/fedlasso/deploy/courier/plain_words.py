@@ -11,6 +11,7 @@ from fedlasso.deploy.courier.contents import QuestionContents, short
 from fedlasso.deploy.courier.envelope import Head
 from fedlasso.errors import FedLassoError
 from fedlasso.federation import Request
+from fedlasso.federation.checking import printable
 from fedlasso.federation.messages import questions
 from fedlasso.governance import Door
 from fedlasso.governance.consent import Transfer
@@ -85,7 +86,7 @@ class Consent:
     def _who(self) -> list[str]:
         head = self.head
         title = f", {self.question.title!r}" if self.question.title else ""
-        author = f" by {self.question.author}" if self.question.author else ""
+        author = f" by {printable(self.question.author)}" if self.question.author else ""
         lines = [
             f"Project {head.project!r} asks site {self.door.name!r}: "
             f"fit {short(head.fit)}{title}{author}, question {head.trip}",

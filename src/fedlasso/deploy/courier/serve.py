@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fedlasso.atomic_files import CannotWrite
 from fedlasso.deploy.courier.carriers import Carrier
-from fedlasso.deploy.courier.collect import Place, PostedFit, collect_data
-from fedlasso.deploy.courier.contents import short
+from fedlasso.deploy.courier.collect import LateAnswer, Place, PostedFit, collect_data
+from fedlasso.deploy.courier.contents import question_pattern, short
 from fedlasso.deploy.courier.envelope import hash_of
 from fedlasso.deploy.courier.mailbox import Mailbox, UnfitData
 from fedlasso.deploy.courier.post import Awaiting
 from fedlasso.errors import FedLassoError, Interrupted
+from fedlasso.federation.checking import printable
 from fedlasso.federation.ledger import Notify
 
 # Called with a fit that has its model.
@@ -40,9 +43,18 @@ class _Watch:
             self._reported.add(problem)
             self.notify(problem)
 
-    def was_refused(self, data: bytes) -> bool:
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file, unless they were refused or cannot be read now."""
+        try:
+            data = self.carrier.read(name)
+        except Interrupted:
+            raise
+        except FedLassoError as error:
+            # Somebody has removed it, or has it open.
+            self.report(f"{printable(name)}: {error}")
+            return None
         # A file that is still being copied has other bytes later.
-        return hash_of(data) in self.refused
+        return None if hash_of(data) in self.refused else data
 
 
 @dataclass(eq=False)
@@ -55,25 +67,27 @@ class SiteWatch(_Watch):
         super().__init__(carrier, notify)
         self.mailbox = mailbox
         self._name = mailbox.name
+        # The names of answers, by the hashes of their questions.
+        self._answers: dict[str, str] = {}
 
     def look(self) -> int:
         """Answer what is new; return how many files were answered."""
         self.well = True
         names = self.carrier.names()
-        mine = [name for name in names if name.rsplit("-", 2)[0] == self._name]
         done = 0
-        for name in mine:
-            if not name.endswith(".flq") or name.replace(".flq", ".fla") in mine:
+        for name in fnmatch.filter(names, question_pattern(self._name)):
+            if name.replace(".flq", ".fla") in names:
                 continue
-            data = self.carrier.read(name)
-            if self.was_refused(data):
+            data = self.read(name)
+            # A copy of a question may have another name.
+            if data is None or self._answers.get(hash_of(data)) in names:
                 continue
             try:
                 outcome = self.mailbox.reply(name, data)
             except Interrupted:
                 raise
-            except UnfitData as error:
-                # It is answered once the data file is corrected.
+            except (UnfitData, CannotWrite, OSError) as error:
+                # It is answered once the data file is corrected, or the disk has room.
                 self.report(str(error))
                 continue
             except FedLassoError as error:
@@ -81,6 +95,8 @@ class SiteWatch(_Watch):
                 continue
             if outcome.data is not None:
                 self.carrier.write(outcome.name, outcome.data)
+                self._answers[hash_of(data)] = outcome.name
+                names.append(outcome.name)
             else:
                 # The fit has ended, or somebody said no: the same file is not shown again.
                 self.refused.add(hash_of(data))
@@ -116,17 +132,24 @@ class ProjectWatch(_Watch):
             return sum(not fit.about.ended for fit in self.place.fits())
 
     def _collect(self, name: str) -> None:
-        data = self.carrier.read(name)
-        if self.was_refused(data):
+        data = self.read(name)
+        if data is None:
             return
+        new = False
         try:
             _, new = collect_data(self.place, name, data)
+        except LateAnswer as error:
+            self.notify(str(error))
+        except (CannotWrite, OSError) as error:
+            # It is collected once the disk has room.
+            self.report(str(error))
+            return
         except FedLassoError as error:
             self.refuse(data, error)
             return
         self.carrier.remove(name)
         if new:
-            self.notify(f"{name}: collected, {len(data)} bytes")
+            self.notify(f"{printable(name)}: collected, {len(data)} bytes")
 
     def _advance(self, fit: PostedFit) -> None:
         """Go on with a fit; an error ends it, or is met again at the next look."""
