@@ -14,6 +14,7 @@ from fedlasso.fitting.inference.infer import FEW_CLUSTERS, REPEATED
 from fedlasso.models import ModelDocument, describe_model, draw_card, make_model
 from fedlasso.models.card_effects import ASSUMPTIONS
 from fedlasso.models.document import Coefficient
+from fedlasso.models.effects import effects_of
 from fedlasso.models.inference_document import (
     ColumnEstimate,
     GroupEstimate,
@@ -178,3 +179,27 @@ def test_the_card_lists_assumptions_where_it_has_inference(kind: str, plain: Mod
     settings = replace(plain.settings, family="cox")
     card = draw_card(replace(plain, trust=trusts[kind], settings=settings))
     assert "proportional" in text_of(section_of(card, "Assumptions"))
+
+
+@pytest.mark.parametrize("family", ["linear", "binomial"])
+def test_an_interval_of_zero_alone_has_no_estimate_outside_it(
+    family: str, plain: ModelDocument
+) -> None:
+    rows = (
+        replace(UNSURE, name="likely", value=-0.2, low=-0.4, high=0.0, probability=0.9),
+        replace(UNSURE, name="hardly", value=-0.2, low=0.0, high=0.0, probability=0.013),
+    )
+    settings = replace(plain.settings, family=family)
+    trust = TrustDocument(level=0.95, selected=rows)
+    document = replace(plain, settings=settings, trust=trust, coefficients=())
+    text = describe_model(document)
+    assert "selected: likely -0.2, 95% credible interval -0.4 to 0, probability of" in text
+    zero = "selected: hardly 95% credible interval zero alone, probability of an effect 1.3%"
+    assert zero in text.splitlines()
+    _, one, two = cells_of(draw_card(document), "Coefficients")
+    assert "alone" not in " ".join(one)
+    assert two[3:6] == ["1 alone" if family == "binomial" else "0 alone"] * 2 + ["1.3%"]
+    likely, hardly = effects_of(document)
+    for per_sd in (True, False):
+        assert hardly.interval(per_sd) == (0.0, 0.0, 0.0)
+        assert (likely.interval(per_sd) or (0.0,))[0] < 0

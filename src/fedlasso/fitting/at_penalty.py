@@ -13,7 +13,7 @@ from fedlasso.fitting.context import Context
 from fedlasso.fitting.evidence import SecantEvidence, SplitEvidence
 from fedlasso.fitting.evidence.gradient_evidence import WIDE
 from fedlasso.fitting.evidence.moment_evidence import vectors_of
-from fedlasso.fitting.gradient_tuning import search_penalty_curve
+from fedlasso.fitting.gradient_tuning import search_by_newton, search_penalty_curve
 from fedlasso.fitting.joint_search import JointSearch
 from fedlasso.fitting.local_penalty import choose_penalty, fix_penalty
 from fedlasso.fitting.result import AtPenalty, Fit, Status
@@ -319,15 +319,15 @@ def search_and_fit(
         judged_on = _count_splits(context, splits, evidence.splits, judged_on)
         curve = search_penalty_curve(evidence, settings.rule_in_force)
         return fit_at(context, curve.lam, curve, plan, judged_on)
-    # A procedure makes the last fit itself.
-    tol = max(settings.tol, FINEST_GAP) if settings.procedure is None else np.inf
+    tol = np.inf if settings.procedure else max(settings.tol, FINEST_GAP)
     search = JointSearch.open(
         context.standardiser, splits, context.form, budget, tol, settings.rule_in_force
     )
     judged_on = _count_splits(context, splits, [own.name for own in search.splits], judged_on)
     curve = search.find_curve()
-    known = search if settings.procedure is None else None
-    return fit_at(context, curve.lam, curve, plan, judged_on, known)
+    curve = search_by_newton(context, splits, budget, curve) if search.stuck else curve
+    own = None if settings.procedure else search
+    return fit_at(context, curve.lam, curve, plan, judged_on, own)
 
 
 def _count_splits(

@@ -202,6 +202,16 @@ class JointSearch:
         curve = curve_of(judged, at, self.cut)
         return replace(curve, fold_models=self.points.fold_models(curve.lam), risen=self.risen)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether a search has ended early by its own limits, and sites may be asked any more.
+
+        Sites with atoms have rules, which limit what they send.
+        """
+        limited = self.budget.trips_left < np.inf or self.budget.left <= 0
+        rules = bool(self.whole.ledger.atoms)
+        return self.cut and not limited and not rules and self.form.offers("thresholds")
+
     @one_thread()
     def complete(self, strength: float) -> None:
         """Fit all rows at a penalty, in so many round trips that Newton hardly has to go on."""

@@ -52,8 +52,9 @@ class Status(Enum):
         "about the penalty, weights and support of the chosen candidate."
     )
     CUT = (
-        "The uploads or round trips ended before the search did, so another penalty may do "
-        "better. Give more of them, or fewer folds."
+        "The uploads or round trips were used up, or fits hardly came closer to their optimum, "
+        "before the error had risen, so another penalty may do better. Give more of them, fewer "
+        "folds, or a penalty."
     )
     UNCERTIFIED = "No certificate was requested. Fit with certified=True to know the distance."
 

@@ -38,7 +38,8 @@ POSTERIOR_NOTE = (
     "P(effect) is the posterior probability of an effect; the prior favours few effects, each "
     "clearly different from zero. An estimate is the expected effect if there is one, with all "
     "other columns held fixed and without the Lasso's shrinkage, so it differs from the model's "
-    "coefficient; an interval that includes zero means that there may be none. "
+    "coefficient; an interval that includes zero (a ratio of one) means that there may be none, "
+    "and one of zero alone that there most probably is none. "
     "Selection by the same rows is accounted for."
 )
 DEBIASED_NOTE = (
@@ -157,6 +158,8 @@ def table_of_effects(document: ModelDocument, effects: list[Effect]) -> str:
 def _interval(effect: Effect, unit: str, ratio: str | None) -> str:
     if (found := effect.interval(unit == "per SD")) is None:
         return "–"
+    if effect.estimate is not None and effect.estimate.zero_alone:
+        return "1 alone" if ratio else "0 alone"
     shown = [ratio_of(v, 3) for v in exponentiate(*found)] if ratio else [number(v) for v in found]
     return f"{shown[0]} ({NO_BREAK.join([shown[1], 'to', shown[2]])})"
 

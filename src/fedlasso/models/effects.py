@@ -22,9 +22,14 @@ class Effect:
     frequency: float | None = None
 
     def interval(self, per_sd: bool) -> tuple[float, float, float] | None:
-        """Return the estimate and its interval, per SD or per unit of the column."""
+        """Return the estimate and its interval, per SD or per unit of the column.
+
+        Both are zero if the interval is zero alone: the estimate is of an effect, if there is one.
+        """
         if (found := self.estimate) is None:
             return None
+        if found.zero_alone:
+            return 0.0, 0.0, 0.0
         by = found.scale if per_sd else 1.0
         return by * found.value, by * found.low, by * found.high
 

@@ -58,6 +58,11 @@ class ColumnEstimate:
         return "confidence interval" if self.probability is None else "credible interval"
 
     @property
+    def zero_alone(self) -> bool:
+        """Whether an effect is so improbable that the credible interval is zero alone."""
+        return self.probability is not None and self.low == self.high == 0
+
+    @property
     def evidence(self) -> tuple[str, str]:
         """Name and value of its evidence for an effect: a p-value or a posterior probability."""
         if self.probability is None:

@@ -16,7 +16,7 @@ from fedlasso.fitting.examination.examine import Examination
 from fedlasso.fitting.model import SURELY_SHIFTED, Model
 from fedlasso.fitting.result import Status
 from fedlasso.models.document import CHOSE, GIVEN, ModelDocument
-from fedlasso.models.inference_document import TrustDocument, is_refitted
+from fedlasso.models.inference_document import ColumnEstimate, TrustDocument, is_refitted
 from fedlasso.models.numbers import counted, number, some_of
 
 # Rows of a table on the terminal.
@@ -106,8 +106,7 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
     lines += trust.marks
     groups = (("discovered", trust.found), ("selected", trust.selected), ("requested", trust.named))
     lines += [
-        f"{label}: {row.name} {number(row.value, 3)}, {trust.level:.0%} {row.interval_name} "
-        f"{number(row.low, 3)} to {number(row.high, 3)}, {' '.join(row.evidence)}"
+        f"{label}: {row.name} {_interval_text(row, trust.level)}, {' '.join(row.evidence)}"
         for label, rows in groups
         for row in rows[:TERMINAL_ROWS]
     ]
@@ -124,6 +123,14 @@ def _trust_lines(trust: TrustDocument) -> list[str]:
         where = "" if trust.weighted_model else " in inference"
         lines.append(f"row weights{where} by inverse noise variance: {weights}")
     return [*lines, *trust.other_notes]
+
+
+def _interval_text(row: ColumnEstimate, level: float) -> str:
+    """Return an estimate with its interval; one that is zero alone does not contain it."""
+    name = f"{level:.0%} {row.interval_name}"
+    if row.zero_alone:
+        return f"{name} zero alone"
+    return f"{number(row.value, 3)}, {name} {number(row.low, 3)} to {number(row.high, 3)}"
 
 
 def _coefficient_lines(document: ModelDocument) -> list[str]:
