@@ -64,7 +64,7 @@ def fit_subsamples(
         wanted = {k: [penalty] for k, own in enumerate(points.others) if _is_far(own, penalty)}
         if not wanted:
             break
-        yield from points.try_at(wanted, None, all_columns=False)
+        yield from points.try_at(wanted, (), all_columns=False)
     return points
 
 
