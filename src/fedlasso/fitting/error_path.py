@@ -78,7 +78,7 @@ class ErrorPath:
     counts: dict[tuple[float, bool], int] = field(default_factory=dict)
 
     def count(self, window: Sequence[float], near: Sequence[float]) -> None:
-        """Count one more round trip about penalties of the path, and about those that may decide."""
+        """Count a round trip about the first unsettled penalty, and about those that may decide."""
         for key in [*((s, False) for s in window[:1]), *((s, True) for s in near)]:
             self.counts[key] = self.counts.get(key, 0) + 1
 
@@ -105,7 +105,7 @@ class ErrorPath:
         error, se = self.errors(strength)
         late = self.counts.get((strength, strictly), 0) - PATIENT
         # An error is twice a loss.
-        scale = (LOOSER ** late if late > 0 else 1.0) / 2
+        scale = (LOOSER**late if late > 0 else 1.0) / 2
         if strictly:
             return DECIDED * se * scale
         above = [other for other in self.grid if other > strength]
@@ -136,7 +136,8 @@ class ErrorPath:
         errors = [self.errors(strength)[0] for strength in self.grid[:front]]
         if not errors:
             return False
-        best = int(np.argmin(errors))
+        # Sites round sums of errors, so several may be the smallest: the last of them counts.
+        best = len(errors) - 1 - int(np.argmin(errors[::-1]))
         after = errors[best + 1 :] + self._errors_ahead(front)
         if len(after) >= RISEN and min(after) > errors[best]:
             return True
