@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,6 +21,9 @@ DECIDED = 0.2
 DROP = 1.0
 # Mean gap of all splits; a single one may be so many times as large.
 WORST = 4.0
+# After so many round trips about a penalty, each further one allows gaps so many times as large.
+PATIENT = 1
+LOOSER = 1.5
 # A path ends after so many errors above the smallest, or if the last two penalties lower it by less
 # than this fraction of its standard error.
 RISEN = 2
@@ -71,6 +75,12 @@ class ErrorPath:
     grid: list[float]
     rule: Rule
     between: set[float] = field(default_factory=set)
+    counts: dict[tuple[float, bool], int] = field(default_factory=dict)
+
+    def count(self, window: Sequence[float], near: Sequence[float]) -> None:
+        """Count a round trip about the first unsettled penalty, and about those that may decide."""
+        for key in [*((s, False) for s in window[:1]), *((s, True) for s in near)]:
+            self.counts[key] = self.counts.get(key, 0) + 1
 
     @property
     def splits(self) -> list[JudgedSplit]:
@@ -93,12 +103,14 @@ class ErrorPath:
     def allowed(self, strength: float, strictly: bool = False) -> float:
         """Return the gap that fits at a penalty may have; `strictly` if they may decide."""
         error, se = self.errors(strength)
+        late = self.counts.get((strength, strictly), 0) - PATIENT
         # An error is twice a loss.
+        scale = (LOOSER**late if late > 0 else 1.0) / 2
         if strictly:
-            return DECIDED * se / 2
+            return DECIDED * se * scale
         above = [other for other in self.grid if other > strength]
         drop = self.errors(min(above))[0] - error if above else 0.0
-        return max(CLOSE * se, DROP * drop) / 2
+        return max(CLOSE * se, DROP * drop) * scale
 
     def is_settled(self, strength: float, strictly: bool = False) -> bool:
         """Return whether the fits at a penalty are close enough."""
@@ -124,7 +136,8 @@ class ErrorPath:
         errors = [self.errors(strength)[0] for strength in self.grid[:front]]
         if not errors:
             return False
-        best = int(np.argmin(errors))
+        # Sites round sums of errors, so several may be the smallest: the last of them counts.
+        best = len(errors) - 1 - int(np.argmin(errors[::-1]))
         after = errors[best + 1 :] + self._errors_ahead(front)
         if len(after) >= RISEN and min(after) > errors[best]:
             return True
@@ -148,6 +161,17 @@ class ErrorPath:
             for above, strength in pairwise(self.grid[front - 1 : front + RISEN])
             if all(own.points.differ(self.points.form, above, strength) for own in self.splits)
         ]
+
+    def beside_lowest(self, end: int) -> list[float]:
+        """Return penalties half way to the neighbours of the lowest error so far, settled or not.
+
+        `end` is how many penalties of the path were tried. There are none if the lowest error is at
+        the end.
+        """
+        tried = self.grid[:end]
+        lowest = int(np.argmin([self.errors(strength)[0] for strength in tried]))
+        around = tried[max(lowest - 1, 0) : lowest + 2]
+        return [float(np.sqrt(a * b)) for a, b in pairwise(around)] if lowest + 1 < end else []
 
     def surround(self, judged: CandidateErrors) -> list[float]:
         """Return unsettled penalties beside the chosen one, new ones half way to others included.

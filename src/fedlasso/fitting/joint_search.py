@@ -23,7 +23,7 @@ from fedlasso.fitting.dialogue import Dialogue, Send, drive
 from fedlasso.fitting.error_path import ErrorPath, Stall
 from fedlasso.fitting.gradient_tuning import curve_of
 from fedlasso.fitting.points import Point, PointSet
-from fedlasso.fitting.split_points import Asked, JudgedSplit, SplitPoints
+from fedlasso.fitting.split_points import NARROW, Asked, JudgedSplit, SplitPoints
 from fedlasso.fitting.tuning import CandidateErrors
 from fedlasso.fitting.validation import TOO_FEW, Curve, Rule
 from fedlasso.numerics import Array, Penalty, find_loss, one_thread
@@ -155,14 +155,16 @@ class JointSearch:
         free = np.flatnonzero(self.form.free(p))
         names = [*(split.name for split in self.splits), ""]
         models = [np.zeros(p) for _ in names]
+        loss = find_loss(self.whole.problem.loss)
+        for split in self.splits:
+            split.effect = float(loss.link(means[split.name])) if split.effects else 0.0
         if self.whole.ledger.columns[-1] == INTERCEPT and p - 1 in free:
-            loss = find_loss(self.whole.problem.loss)
             for b, name in zip(models, names, strict=True):
                 b[-1] = loss.link(means[name])
         send = define
         while True:
             asked = [Asked(own, b[:, None]) for own, b in zip(everywhere, models, strict=True)]
-            asked[-1] = replace(asked[-1], columns=self.points.choose_columns(None))
+            asked[-1] = replace(asked[-1], blocks={0: self.points.choose_columns(None)})
             found = [own[0] for own in self._drive(self.points.ask(asked), send)]
             send = ask_together
             for points, point in zip(everywhere, found, strict=True):
@@ -218,7 +220,7 @@ class JointSearch:
         for _ in range(COMPLETED):
             if self.has_arrived(strength) or not self._may_go_on():
                 break
-            self._try({}, [strength], bent=0, all_columns=False)
+            self._try({}, [strength], bent=(0,), all_columns=False)
 
     @one_thread()
     def refine(self, strength: float) -> None:
@@ -229,7 +231,7 @@ class JointSearch:
             trial = self.whole.propose(self.form.at(strength))
             if np.abs(trial.b - trial.base.b).max() <= NEAR * np.abs(trial.b).max():
                 break
-            self._try({}, [strength], bent=None, all_columns=False)
+            self._try({}, [strength], bent=(), all_columns=False)
 
     @one_thread()
     def _search(self) -> CandidateErrors:
@@ -262,7 +264,7 @@ class JointSearch:
                 chosen = float(judged.penalties[judged.validation.select(self.rule)])
                 polished[chosen] = polished.get(chosen, 0) + 1
                 polish = not self.has_arrived(chosen) and polished[chosen] <= POLISHED
-            if ended and not near and not polish:
+            if ended and not near and not polish and not self.points.guessed:
                 break
             if not self._may_go_on():
                 self.cut = self.cut or not ended
@@ -272,16 +274,18 @@ class JointSearch:
             allowed |= {s: path.allowed(s, strictly=True) for s in near}
             curved = tries % BENDS == 0
             tries += 1
-            whole = window[:AHEAD]
-            bent = min(1, len(whole) - 1) if curved else None
+            whole = [*window[:AHEAD], *(path.beside_lowest(front + len(window)) if window else ())]
+            bent = range(1, 2) if curved and len(whole) > 1 else range(1 if curved and whole else 0)
             if chosen is not None:
                 # Others may be chosen once their errors are known better.
-                whole = [chosen, *(s for s in near if s != chosen)] if polish else []
-                bent = 0 if polish else None
+                whole = [*([chosen] if polish else []), *(s for s in near if s != chosen)]
+                few = ended and self.whole.problem.p <= NARROW
+                bent = range(len(whole) if few else min(1, len(whole)))
             if window and stall.trips >= STALLED:
                 # Second derivatives there may differ from those that the fits rely on.
                 whole = [window[0], *(s for s in whole if s != window[0])]
-                bent = 0
+                bent = range(1)
+            path.count(window, near)
             try:
                 self._try(allowed, whole, bent, all_columns=bool(window))
             except Refused:
@@ -295,12 +299,12 @@ class JointSearch:
         self,
         allowed: Mapping[float, float],
         whole: Sequence[float],
-        bent: int | None,
+        bent: Sequence[int],
         all_columns: bool,
     ) -> None:
         """Try penalties on the splits whose gaps exceed the allowed ones, and `whole` on all rows.
 
-        Second derivatives of all rows are asked at their model `bent`.
+        Second derivatives of all rows are asked at their models `bent`.
         """
         places = self.points.everywhere
         wanted: dict[int, list[Penalty]] = {}

@@ -41,6 +41,11 @@ SAME = 1e-7
 # After a trial that failed, every column has at least this fraction of the mean curvature: a rare
 # column with one response has next to none, so its step would be the longest by far.
 LEAST_CURVED = 0.1
+# The mean curvature along a step, as a multiple of that of its quadratic model, is between these.
+LEAST_RATIO = 0.5
+MOST_RATIO = 1.0
+# Its reciprocal changes by at most so much per unit of a step's length.
+STEEPEST = 0.5
 # Nearest points whose slopes are mixed for a bound.
 MIXED = 12
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
@@ -132,12 +137,14 @@ class PointSet:
     ledger, problem : the view of the rows, and the pooled problem on them
     known : the points so far
     misses : how often trials from a point at a penalty failed to lower the objective
+    trends : by penalty, how fast the curvature fell along the last step there
     """
 
     ledger: Ledger
     problem: Problem
     known: list[Point] = field(default_factory=list)
     misses: dict[tuple[float, int], int] = field(default_factory=dict)
+    trends: dict[float, float] = field(default_factory=dict)
     _best: dict[float, tuple[int, Point | None]] = field(default_factory=dict)
     _gaps: dict[float, tuple[int, float]] = field(default_factory=dict)
     _trials: dict[float, tuple[int, int, Proposal | None]] = field(default_factory=dict)
@@ -236,14 +243,23 @@ class PointSet:
         if ridges is not None:
             slopes = slopes + ridges[on] * base.b[on]
             H = H + np.diag(ridges[on])
-        b = base.b.copy()
-        if isinstance(penalty, GroupL1):
-            b[on] = solve_group_step(H, slopes, penalty.part(on), base.b[on])
-        else:
-            bounds = None if penalty.bounds is None else penalty.bounds.part(on)
-            b[on], _ = solve_step(H, slopes, penalty.thresholds(p)[on], base.b[on], bounds)
+        b = _minimize(penalty, base.b, on, slopes, H)
+        ratio = 1.0 if self._missed(penalty, base) else self._expect_ratio(penalty, b - base.b)
+        if ratio != 1.0:
+            b = _minimize(penalty, base.b, on, slopes, H + (ratio - 1.0) * loss)
         step = (b - base.b) * self._shorten(penalty, base, b)
         return Proposal(self, penalty, base.b + step, base, on, loss)
+
+    def _expect_ratio(self, penalty: Penalty, step: Array) -> float:
+        """Return the mean curvature along a step, as a multiple of the model's.
+
+        It is expected to change with the length of the step as it did at the nearest penalty.
+        """
+        if not self.trends:
+            return 1.0
+        nearest = min(self.trends, key=lambda other: abs(np.log(other / penalty.strength)))
+        ratio = 1.0 / max(1.0 + self.trends[nearest] * float(np.abs(step).sum()), 1.0 / MOST_RATIO)
+        return max(ratio, LEAST_RATIO)
 
     def _shorten(self, penalty: Penalty, base: Point, b: Array) -> float:
         """Return the fraction of a step that is taken."""
@@ -263,6 +279,18 @@ class PointSet:
             self.misses[key] = self.misses.get(key, 0) + 1
         if np.isfinite(point.loss) and np.isfinite(point.slopes).all():
             self.known.append(point)
+            self._follow(trial, point)
+
+    def _follow(self, trial: Proposal, point: Point) -> None:
+        """Keep how the curvature along a step differed from the model's, by unit of length."""
+        moved = (trial.b - trial.base.b)[trial.columns]
+        length = float(np.abs(moved).sum())
+        expected = float(moved @ trial.H @ moved)
+        rise = float(moved @ (point.slopes - trial.base.slopes)[trial.columns])
+        if expected > 0 and length > 0 and trial.penalty.strength > 0:
+            ratio = min(max(rise / expected, LEAST_RATIO), MOST_RATIO)
+            trend = (1.0 / ratio - 1.0) / length
+            self.trends[trial.penalty.strength] = min(max(trend, -STEEPEST), STEEPEST)
 
     def _curvature(self, base: Point, others: Sequence[Point]) -> tuple[Places, Array]:
         """Return columns and their approximate second derivatives at a point."""
@@ -279,6 +307,17 @@ class PointSet:
             if np.count_nonzero(moved) == np.count_nonzero(moved[columns]):
                 H = correct_curvature(H, moved[columns], (point.slopes - base.slopes)[columns])
         return columns, keep_convex(H)
+
+
+def _minimize(penalty: Penalty, start: Array, on: Places, slopes: Array, H: Array) -> Array:
+    """Return the minimizer of a quadratic model in the columns `on`."""
+    b = start.copy()
+    if isinstance(penalty, GroupL1):
+        b[on] = solve_group_step(H, slopes, penalty.part(on), start[on])
+    else:
+        bounds = None if penalty.bounds is None else penalty.bounds.part(on)
+        b[on], _ = solve_step(H, slopes, penalty.thresholds(start.size)[on], start[on], bounds)
+    return b
 
 
 def _distance(point: Point, other: Point) -> float:

@@ -40,8 +40,9 @@ TINY = 1e-300
 class JudgedSplit:
     """One split: points on its training rows, and the views of the rows it holds out.
 
-    `judge` is that view without intercepts of the sites' own, and `effects`
-    whether fits have those.
+    `judge` is that view without intercepts of the sites' own, and `effects` whether fits have
+    those: their mean at the first model is about `effect`. The errors of `guessed` points are of
+    models with a guess of it.
     """
 
     name: str
@@ -49,34 +50,38 @@ class JudgedSplit:
     judge: Viewed
     effects: bool
     scaling: Scaling = field(init=False)
+    effect: float = 0.0
+    guessed: list[Point] = field(default_factory=list)
 
     @property
     def rows(self) -> float:
         """How many rows it holds out."""
         return float(self.scaling.held_out[0])
 
-    def shift(self, point: Point) -> Array:
+    def shift(self, b: Array, effect: float) -> Array:
         """Return a model for rows of no known site: with the mean of the sites' intercepts."""
-        b = point.b
         ends_in_ones = self.judge.columns[-1] == INTERCEPT
-        return np.append(b[:-1], point.effect) if ends_in_ones else b
+        return np.append(b[:-1], effect) if ends_in_ones else b
+
+    def guess_effect(self, b: Array) -> float:
+        """Return the mean of the sites' intercepts at the nearest model."""
+        known = self.points.known
+        if not known:
+            return self.effect
+        return min(known, key=lambda point: float(np.abs(point.b - b).sum())).effect
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
     """Models (columns) to ask about on some rows.
 
-    Second derivatives are asked in `columns`, if any, at the model `bent`.
+    `blocks` has the columns of second derivatives, by the place of the model that they are asked
+    at.
     """
 
     points: PointSet
     models: Array
-    columns: Places | None = None
-    bent: int = 0
-
-    @property
-    def curved(self) -> Array:
-        return np.ascontiguousarray(self.models[:, self.bent])
+    blocks: Mapping[int, Places] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -105,6 +110,11 @@ class SplitPoints:
         return [*(split.points for split in self.splits), *self.others, self.whole]
 
     @property
+    def guessed(self) -> bool:
+        """Whether any error is of a model with a guess of the mean of the sites' intercepts."""
+        return any(split.guessed for split in self.splits)
+
+    @property
     def curved(self) -> list[Point]:
         """Points on all rows with second derivatives."""
         return [point for point in self.whole.known if point.H is not None]
@@ -129,11 +139,11 @@ class SplitPoints:
         return FoldModels.of_splits([split.name for split in self.splits], models)
 
     def try_at(
-        self, wanted: Mapping[int, Sequence[Penalty]], bent: int | None, all_columns: bool
+        self, wanted: Mapping[int, Sequence[Penalty]], bent: Sequence[int], all_columns: bool
     ) -> Dialogue[None]:
         """Ask about the next models at penalties, wanted for sets of points by their place.
 
-        Second derivatives of all rows are asked at their model `bent`, unless that is None.
+        Second derivatives of all rows are asked at their models `bent`.
         """
         trials: list[list[Proposal]] = []
         asked: list[Asked] = []
@@ -142,10 +152,14 @@ class SplitPoints:
             own = [points.propose(penalty, self.curved) for penalty in penalties]
             trials.append(own)
             one = Asked(points, np.column_stack([trial.b for trial in own]))
-            if points is self.whole and bent is not None and not self.no_moments:
-                columns = self.choose_columns(own[bent], all_columns)
-                self.bent = np.union1d(self.bent, columns)
-                one = replace(one, columns=columns if columns.size else None, bent=bent)
+            if points is self.whole and not self.no_moments:
+                blocks = {}
+                for at in bent:
+                    columns = self.choose_columns(own[at], all_columns)
+                    self.bent = np.union1d(self.bent, columns)
+                    if columns.size:
+                        blocks[at] = columns
+                one = replace(one, blocks=blocks)
             asked.append(one)
         found = yield from self.ask(asked)
         for own, points_found in zip(trials, found, strict=True):
@@ -201,42 +215,51 @@ class SplitPoints:
         try:
             return (yield from self._ask_once(asked))
         except Refused as refusal:
-            bent = any(one.columns is not None for one in asked)
+            bent = any(one.blocks for one in asked)
             if refusal.code is not RefusalCode.NO_MOMENTS or not bent:
                 raise
         self.no_moments = True
-        return (yield from self._ask_once([replace(one, columns=None) for one in asked]))
+        return (yield from self._ask_once([replace(one, blocks={}) for one in asked]))
 
     def _ask_once(self, asked: Sequence[Asked]) -> Dialogue[list[list[Point]]]:
         questions: list[Prepared] = []
-        owed: list[tuple[JudgedSplit, int]] = []
-        for place, one in enumerate(asked):
+        for one in asked:
             ledger = one.points.ledger
             questions.append(ledger.prepare(TrialsAt(one.models)))
-            if one.columns is not None:
-                questions.append(ledger.prepare(CurvatureAt(one.curved, one.columns, 0)))
+            for at, columns in one.blocks.items():
+                b = np.ascontiguousarray(one.models[:, at])
+                questions.append(ledger.prepare(CurvatureAt(b, columns, 0)))
             split = self._split_of(one.points)
-            if split is None:
-                continue
-            if split.effects:
-                owed.append((split, place))
+            if split is not None and split.effects:
                 questions += [ledger.prepare(EffectAt(b.copy())) for b in one.models.T]
-            else:
-                questions.append(split.judge.prepare(self._ask_errors(one.models)))
+        judged = [split for split in self.splits if self._models_to_judge(split, asked)]
+        for split in judged:
+            models = np.column_stack(self._models_to_judge(split, asked))
+            questions.append(split.judge.prepare(self._ask_errors(models)))
         answers = iter((yield questions))
         found = [self._read(one, answers) for one in asked]
-        if owed:
-            # Predictions for new rows have the mean of the sites' intercepts, known only now.
-            later = [
-                split.judge.prepare(
-                    self._ask_errors(np.column_stack([split.shift(p) for p in found[place]]))
-                )
-                for split, place in owed
+        for split in judged:
+            new = [
+                point
+                for one, own in zip(asked, found, strict=True)
+                if one.points is split.points
+                for point in own
             ]
-            sums = yield later
-            for (split, place), own in zip(owed, sums, strict=True):
-                self._take_errors(split, found[place], own)
+            self._take_errors(split, [*new, *split.guessed], next(answers))
+            split.guessed = new if split.effects else []
         return found
+
+    def _models_to_judge(self, split: JudgedSplit, asked: Sequence[Asked]) -> list[Array]:
+        """Return the models whose held-out errors are asked: new ones, and those only guessed.
+
+        Predictions for new rows have the mean of the sites' intercepts. That is known one round
+        trip later, and until then it is about that of the nearest model.
+        """
+        new = [b for one in asked if one.points is split.points for b in one.models.T]
+        if not split.effects:
+            return new
+        guesses = [split.shift(b, split.guess_effect(b)) for b in new]
+        return [*guesses, *(split.shift(point.b, point.effect) for point in split.guessed)]
 
     def _read(self, one: Asked, answers: Iterator[Any]) -> list[Point]:
         """Return the points that answers describe."""
@@ -247,17 +270,11 @@ class SplitPoints:
             Point(b.copy(), float(loss) / m, slopes / m, duals / m)
             for b, loss, slopes, duals in each
         ]
-        if one.columns is not None:
-            point = own[one.bent]
-            point.columns = one.columns
-            point.H = unpack(next(answers).block / m, one.columns.size, lower=True)
+        for at, columns in one.blocks.items():
+            own[at].columns = columns
+            own[at].H = unpack(next(answers).block / m, columns.size, lower=True)
         split = self._split_of(one.points)
-        if split is None:
-            return own
-        if not split.effects:
-            self._take_errors(split, own, next(answers))
-            return own
-        for point in own:
+        for point in own if split is not None and split.effects else ():
             sent = next(answers)
             point.effect = float(sent.effects / sent.weight) if sent.weight else 0.0
         return own

@@ -13,7 +13,7 @@ from fedlasso.sites.site import View
 FURTHER = 10
 # Errors of a curved loss have so many bits below their standard error at a site: enough to choose
 # and to assess models, too few to obtain a row from the sums at neighbouring models.
-ERROR_BITS = 4
+ERROR_BITS = 6
 
 
 def rows_power(magnitudes: Magnitudes) -> int:

@@ -47,7 +47,7 @@ def fit_subsamples(
     columns = points.choose_columns(None)
     if columns.size < b.size:
         columns = np.flatnonzero((b != 0) | form.free(b.size))[: points.most_columns]
-    asked[-1] = replace(asked[-1], columns=columns if columns.size else np.arange(1))
+    asked[-1] = replace(asked[-1], blocks={0: columns if columns.size else np.arange(1)})
     definitions = [one.inner.prepare(one.view, own=True) for one in views]
     steps = points.ask(asked)
     questions = next(steps)
@@ -64,7 +64,7 @@ def fit_subsamples(
         wanted = {k: [penalty] for k, own in enumerate(points.others) if _is_far(own, penalty)}
         if not wanted:
             break
-        yield from points.try_at(wanted, None, all_columns=False)
+        yield from points.try_at(wanted, (), all_columns=False)
     return points
 
 
