@@ -13,6 +13,8 @@ from fedlasso.fitting.result import Status
 from fedlasso.numerics import Array
 
 MOST_TRIPS = 15
+# Errors of models with intercepts per site are complete one round trip later.
+LATER = 1
 # Rounding of another processor may take a round trip or two more in a division.
 SLACK = 2
 
@@ -43,8 +45,9 @@ def test_fits_of_nearly_separable_classes_take_few_round_trips_and_numbers(
         assert model.status is Status.OPTIMAL
         assert ledger.costs.most_sent / 8 <= 0.75 * X.size
         trips.append(ledger.costs.trips)
-    assert np.median(trips) <= MOST_TRIPS
-    assert max(trips) <= MOST_TRIPS + SLACK
+    most = MOST_TRIPS + LATER * ("site_effects" in options)
+    assert np.median(trips) <= most
+    assert max(trips) <= most + SLACK
 
 
 @pytest.mark.full

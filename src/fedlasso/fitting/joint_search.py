@@ -58,6 +58,12 @@ START = 3
 STALLED = 2
 STUCK = 6
 MOST_TRIPS = 60
+# Models of folds at the chosen penalty, which are assessed, are completed to a gap of this fraction
+# of the loss, as long as other questions are open, and in one round trip more.
+FINE = 3e-3
+FINE_TRIPS = 1
+# So many penalties of a round trip take steps longer than those of quadratic models.
+LONG = 2
 # What progress shows: round trips of a usual search, and those after the error has risen. Fewer
 # than the least cannot choose.
 USUAL = 12
@@ -264,7 +270,14 @@ class JointSearch:
                 chosen = float(judged.penalties[judged.validation.select(self.rule)])
                 polished[chosen] = polished.get(chosen, 0) + 1
                 polish = not self.has_arrived(chosen) and polished[chosen] <= POLISHED
-            if ended and not near and not polish and not self.points.guessed:
+            # Models of folds are assessed, so those at the chosen penalty are completed too.
+            rough = (
+                ended
+                and chosen is not None
+                and polished[chosen] <= FINE_TRIPS
+                and self._are_rough(chosen)
+            )
+            if ended and not near and not polish and not rough and not self.points.guessed:
                 break
             if not self._may_go_on():
                 self.cut = self.cut or not ended
@@ -272,6 +285,8 @@ class JointSearch:
             window = [] if ended else grid[front : front + ahead]
             allowed = {s: path.allowed(s) for s in window}
             allowed |= {s: path.allowed(s, strictly=True) for s in near}
+            if chosen is not None and rough:
+                allowed[chosen] = min(allowed.get(chosen, np.inf), self._fine(chosen))
             curved = tries % BENDS == 0
             tries += 1
             whole = [*window[:AHEAD], *(path.beside_lowest(front + len(window)) if window else ())]
@@ -285,6 +300,8 @@ class JointSearch:
                 # Second derivatives there may differ from those that the fits rely on.
                 whole = [window[0], *(s for s in whole if s != window[0])]
                 bent = range(1)
+            for own in self.points.everywhere if len(window) > LONG else ():
+                own.usual_below = window[LONG - 1]
             path.count(window, near)
             try:
                 self._try(allowed, whole, bent, all_columns=bool(window))
@@ -294,6 +311,16 @@ class JointSearch:
                     raise
                 ahead = 1 if ahead > 1 else 0
         return judged
+
+    def _fine(self, strength: float) -> float:
+        """Return the gap of a model of a fold at a penalty that is good enough to assess it."""
+        return FINE * min(point.loss for point in self.points.best(strength))
+
+    def _are_rough(self, strength: float) -> bool:
+        """Return whether some model of a fold at a penalty is not good enough to assess it."""
+        penalty = self.form.at(strength)
+        fine = self._fine(strength)
+        return any(split.points.gap(penalty, fine) > fine for split in self.splits)
 
     def _try(
         self,

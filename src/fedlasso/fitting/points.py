@@ -46,6 +46,9 @@ LEAST_RATIO = 0.5
 MOST_RATIO = 1.0
 # Its reciprocal changes by at most so much per unit of a step's length.
 STEEPEST = 0.5
+# Where less than this fraction of the first curvature is left, steps are not longer: sites refuse
+# models at which a few rows have nearly all of it.
+LEFT = 0.25
 # Nearest points whose slopes are mixed for a bound.
 MIXED = 12
 # A trial's coefficients may be so many times as large as those of the point it starts from, plus
@@ -138,6 +141,8 @@ class PointSet:
     known : the points so far
     misses : how often trials from a point at a penalty failed to lower the objective
     trends : by penalty, how fast the curvature fell along the last step there
+    usual_below : penalties below which steps are not longer than the quadratic model's: longer ones
+        may lead to models so steep that sites refuse them
     """
 
     ledger: Ledger
@@ -145,6 +150,7 @@ class PointSet:
     known: list[Point] = field(default_factory=list)
     misses: dict[tuple[float, int], int] = field(default_factory=dict)
     trends: dict[float, float] = field(default_factory=dict)
+    usual_below: float = 0.0
     _best: dict[float, tuple[int, Point | None]] = field(default_factory=dict)
     _gaps: dict[float, tuple[int, float]] = field(default_factory=dict)
     _trials: dict[float, tuple[int, int, Proposal | None]] = field(default_factory=dict)
@@ -244,11 +250,22 @@ class PointSet:
             slopes = slopes + ridges[on] * base.b[on]
             H = H + np.diag(ridges[on])
         b = _minimize(penalty, base.b, on, slopes, H)
-        ratio = 1.0 if self._missed(penalty, base) else self._expect_ratio(penalty, b - base.b)
+        ratio = 1.0
+        if not self._missed(penalty, base) and self._may_lengthen(penalty, loss, others):
+            ratio = self._expect_ratio(penalty, b - base.b)
         if ratio != 1.0:
             b = _minimize(penalty, base.b, on, slopes, H + (ratio - 1.0) * loss)
         step = (b - base.b) * self._shorten(penalty, base, b)
         return Proposal(self, penalty, base.b + step, base, on, loss)
+
+    def _may_lengthen(self, penalty: Penalty, H: Array, others: Sequence[Point]) -> bool:
+        """Return whether a step may be longer than that of a model with the curvature H."""
+        blocks = (point.H for point in (*others, *self.known) if point.H is not None)
+        first = next((block for block in blocks if block.size), None)
+        if first is None or not H.size:
+            return False
+        enough = np.diagonal(H).mean() >= LEFT * np.diagonal(first).mean()
+        return bool(enough) and penalty.strength >= self.usual_below
 
     def _expect_ratio(self, penalty: Penalty, step: Array) -> float:
         """Return the mean curvature along a step, as a multiple of the model's.
