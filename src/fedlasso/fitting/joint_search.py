@@ -256,9 +256,9 @@ class JointSearch:
             judged = path.judge(front)
             self.risen = path.has_risen(front)
             ended = front == len(grid) or self.risen
-            if not ended and not ahead:
-                ended = self.cut = True
-            if not ended and (stall.trips >= STUCK or self.budget.trips_left <= LAST_TRIPS):
+            # Sites refuse even the next penalty, its fits hardly come closer, or few trips are left.
+            stopped = not ahead or stall.trips >= STUCK or self.budget.trips_left <= LAST_TRIPS
+            if not ended and stopped:
                 ended = True
                 self.cut = front == 0 or not path.turns(front)
             self.whole.ledger.expect(AT_THE_END if ended else max(USUAL - self.trips, AT_THE_END))

@@ -46,7 +46,7 @@ SURVIVAL = {"target": "", "time": "time", "event": "cens"}
 CARRIED = {
     "diabetes": Carried(lambda: load_diabetes(as_frame=True).frame, "linear", 4, TARGET),
     "breast_cancer": Carried(
-        lambda: load_breast_cancer(as_frame=True).frame, "binomial", 18 + 1, TARGET
+        lambda: load_breast_cancer(as_frame=True).frame, "binomial", 15 + 1, TARGET
     ),
     "GBSG2": Carried(load_gbsg2, "cox", 12 + 2, SURVIVAL),
 }
