@@ -256,7 +256,7 @@ class JointSearch:
             judged = path.judge(front)
             self.risen = path.has_risen(front)
             ended = front == len(grid) or self.risen
-            # Sites refuse even the next penalty, its fits hardly come closer, or few trips are left.
+            # Sites refuse even the next penalty, fits hardly come closer, or few trips are left.
             stopped = not ahead or stall.trips >= STUCK or self.budget.trips_left <= LAST_TRIPS
             if not ended and stopped:
                 ended = True
