@@ -300,10 +300,9 @@ def test_rare_columns_end_where_the_error_is_smallest(rows: int, columns: int, s
     assert model.status is Status.OPTIMAL
     curve = model.fit.curve
     assert curve is not None
-    # Sites round held-out sums, so nearly equal errors tie, and the larger penalty is chosen.
     assert not curve.cut
     assert curve.validation.error[curve.chosen] == curve.validation.error.min()
-    assert model.coefficients.any()
+    assert np.count_nonzero(model.coefficients) >= 5
 
 
 def test_after_a_failed_trial_a_column_without_curvature_takes_no_long_step() -> None:
